@@ -92,7 +92,9 @@ class StreamCheckpoint(Checkpoint):
         self._segment = SegmentWriter(self.folder, _SEGMENT, exists=True)
         with storage(self._segment.path, "cut off the unsettled items"):
             os.ftruncate(self._segment.descriptor, self.size)
-            self._take_in(self.size)
+            with self._segment.path.open("rb") as file:
+                while block := file.read(COPY_BYTES):
+                    self._digest.update(block)
         self._segment.offset = self.size
         if position is None:
             self._journal.stages(stages)
@@ -128,12 +130,6 @@ class StreamCheckpoint(Checkpoint):
         if not confirmed(self.quarantine, {self._quarantined}):
             reason = "differs from the written content; check the disk, then run again"
             raise StorageError(str(self.quarantine), "read back the failed items", reason)
-
-    def _take_in(self, size: int) -> None:
-        with self._segment.path.open("rb") as file:
-            while size and (block := file.read(min(COPY_BYTES, size))):
-                self._digest.update(block)
-                size -= len(block)
 
     def write(self, lines: bytes | bytearray) -> None:
         """Write the lines of items; they count after `journal_items`."""

@@ -196,7 +196,6 @@ class AgentHandle(Protocol):
 
     def send(self, instruction: Instruction) -> None:
         """Send an instruction; never wait for the agent, or fail if it has died."""
-        ...
 
 
 class Room(Enum):
@@ -222,11 +221,9 @@ class AgentPool(Protocol):
         Raises:
             ClusterError: The cluster cannot start agents.
         """
-        ...
 
     def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
         """Wait up to ``seconds`` for messages, and return them; `Lost` comes last of an agent."""
-        ...
 
     def again(self, agent: AgentHandle, order: AgentOrder) -> bool:  # noqa: ARG002 - by default none
         """Give the order of another run to an agent that rests; return whether that is possible.
@@ -241,7 +238,6 @@ class AgentPool(Protocol):
 
     def has_left(self, node: str) -> bool:
         """Return whether a node has left the cluster, so that it took its agents with it."""
-        ...
 
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
         """Show the other runs of the cluster whether this one waits for agents.
@@ -251,7 +247,6 @@ class AgentPool(Protocol):
             agents: The number of agents that it has while it waits for more; ``None`` if it does
                 not wait.
         """
-        ...
 
     def asked(self, resources: Mapping[str, Any]) -> list[int]:
         """Return the number of agents of each other run that waits for more.
@@ -260,11 +255,9 @@ class AgentPool(Protocol):
             resources: Resources that each agent of this run reserves. Runs whose agents would
                 not fit in their place are left out.
         """
-        ...
 
     def close(self) -> None:
         """End every agent at once."""
-        ...
 
 
 class Cluster(Protocol):
@@ -273,12 +266,10 @@ class Cluster(Protocol):
     @property
     def start_seconds(self) -> float:
         """How long to wait, while no agent works, for a node that can hold one."""
-        ...
 
     @property
     def cpus_per_agent(self) -> int | None:
         """The number of worker processes that is set for an agent; ``None`` if none is set."""
-        ...
 
     def open(self) -> AgentPool:
         """Connect to the cluster.
@@ -287,11 +278,9 @@ class Cluster(Protocol):
             ClusterError: No cluster answers.
             MissingExtraError: A package is not installed.
         """
-        ...
 
     def describe(self) -> str:
         """Return the resources of the cluster, in words."""
-        ...
 
     def room(self, resources: Mapping[str, Any]) -> Room:
         """Return whether there is room for one more agent; called after `open`.
@@ -299,7 +288,6 @@ class Cluster(Protocol):
         Args:
             resources: Resources that each reserves; see `AgentOrder`.
         """
-        ...
 
     def count(self, resources: Mapping[str, Any]) -> int:
         """Return the number of agents to start; called after `open`.
@@ -310,7 +298,6 @@ class Cluster(Protocol):
         Raises:
             ClusterError: No node has as much.
         """
-        ...
 
     def workers(self, most: int | None) -> int:
         """Return the number of worker processes of an agent; called after `open`.
@@ -318,4 +305,3 @@ class Cluster(Protocol):
         Args:
             most: The largest number, if the operator sets it.
         """
-        ...

@@ -46,11 +46,6 @@ class CheckpointSink(Sink):
         attempt: The attempt.
         work: The open intervals of its input.
         checkpoint: Receives the finished spans.
-
-    Attributes:
-        attempt: The attempt.
-        work: The open intervals of its input.
-        checkpoint: Receives the finished spans.
     """
 
     def __init__(self, attempt: NodeAttempt, work: WorkList, checkpoint: Checkpoint) -> None:

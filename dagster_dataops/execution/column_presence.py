@@ -128,7 +128,7 @@ class _Look:
         if line.isspace():
             return False
         sampled = self.records < _SAMPLED
-        if not sampled and not self._may_have(line):
+        if not (sampled or any(key in line or escape in line for key, escape in self._texts)):
             self.records += 1
             return False
         try:
@@ -140,10 +140,6 @@ class _Look:
             self.columns.add(record)
         self._take(record)
         return not self.absent and (not self.null or self.records >= _MOST_NULL)
-
-    def _may_have(self, line: bytes) -> bool:
-        """Return whether a record may have one of the keys, by the text of its line."""
-        return any(quoted in line or escape in line for quoted, escape in self._texts)
 
     def _take(self, record: Record) -> None:
         keys = [key for key in self.absent if key.is_in(record)]
@@ -186,15 +182,7 @@ class KnownNames:
 def absent_column(
     use: Invocation, operator: str, key: ReadKey, records: str, known: KnownNames
 ) -> AbsentColumnError:
-    """Return the error about a key that no record has.
-
-    Args:
-        use: The operator, whose options may name the key.
-        operator: Its name, for the error.
-        key: The key.
-        records: Which records lack it.
-        known: What they have.
-    """
+    """Return the error about a key that no record has."""
     named = _option_with(key.name, use.options)
     usual = {option.name: option.default for option in use.spec.options}
     if named in usual and usual[named] == use.options[named]:

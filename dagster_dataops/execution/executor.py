@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
-from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.publish.commit import (
@@ -29,7 +28,7 @@ from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.datasets.file_values.result_roots import use_root, use_roots_above
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
-from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
+from dagster_dataops.execution.input_facts import check_together, facts_of, identified, told_apart
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
@@ -52,11 +51,7 @@ from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
 
 
 class OperatorExecutor:
-    """Runs operators into node folders.
-
-    Args:
-        context: How attempts are made.
-    """
+    """Runs operators into node folders."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
@@ -94,19 +89,14 @@ class OperatorExecutor:
         folder = folder.in_form(form).with_outputs(spec.outputs)
         try:
             with held(versions_in(operator.__dataops__.options)):
-                return self._run_locked(operator, inputs, folder)
+                lock = folder.place.claim(self.context.run, self.context.lock_seconds)
+                try:
+                    return _exported(self._run(operator, inputs, folder, lock), operator, folder)
+                finally:
+                    lock.release()
         except BaseException as error:
             hide_secrets(error, operator.__dataops__.secrets)
             raise
-
-    def _run_locked(
-        self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
-    ) -> RunReport:
-        lock = folder.place.claim(self.context.run, self.context.lock_seconds)
-        try:
-            return _exported(self._run(operator, inputs, folder, lock), operator, folder)
-        finally:
-            lock.release()
 
     def _run(
         self,
@@ -178,33 +168,22 @@ def _in_run(operator: Operator, attempt: NodeAttempt) -> Operator:
 def _link(attempt: NodeAttempt) -> RunLink:
     """Return the facts about the run for the operator's context."""
     context, folder = attempt.context, attempt.folder
+    first = [local_path(dataset.location) or dataset.location for dataset in attempt.inputs[:1]]
     facts = RunFacts(
         folder=str(folder.path),
         root=str(context.root or folder.path),
         run=context.run,
         node=folder.name,
-        input=_name_of(attempt.inputs),
+        input="".join(map(str, first)),
         retries_failed=chosen_only(context.resume),
     )
     return RunLink(facts, context.clients)
 
 
-def _name_of(inputs: Sequence[JsonlDataset]) -> str:
-    """Return the path of the first input, or its URL if it is an object; empty without inputs."""
-    return "" if not inputs else str(local_path(inputs[0].location) or inputs[0].location)
-
-
 def _start_request(
     attempt: NodeAttempt, runner: Runner, contents: list[CheckpointContent], late: Manifest | None
 ) -> StartRequest:
-    """Return the facts that the start decision depends on.
-
-    Args:
-        attempt: The attempt.
-        runner: The runner of its operator.
-        contents: The checkpoints of the node, newest first.
-        late: The manifest of an earlier run that this attempt has finished publishing.
-    """
+    """Return the facts that the start decision depends on."""
     context = attempt.context
     late_run = "" if late is None else late.run
     return StartRequest(
@@ -258,12 +237,7 @@ def _in_form(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
 
 
 def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
-    """Put the drafts in place.
-
-    Raises:
-        RunStoppedError: A stop was requested in the meantime.
-        StorageError: The disk may have lost settled records.
-    """
+    """Put the drafts in place."""
     reason = attempt.context.should_stop()
     if reason is not None:
         raise RunStoppedError(manifest.operator, reason)
@@ -279,11 +253,7 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
 
 @contextmanager
 def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None]:
-    """Keep the result that is replaced in the block; afterwards remove versions beyond the limit.
-
-    Raises:
-        StorageError: It cannot be kept. Nothing was replaced.
-    """
+    """Keep the result that the block replaces; afterwards remove versions beyond the limit."""
     most = attempt.settings.keep_versions
     if not most:
         digests = attempt.folder.input_digests  # of a result that kept versions

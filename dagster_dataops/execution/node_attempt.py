@@ -94,20 +94,13 @@ class NodeAttempt(Attempt):
         return Ticker(self.name, state, context.progress, self._should_stop, self.checkpoint)
 
     def _should_stop(self) -> str | None:
-        """Return a reason to stop, or ``None``.
-
-        Raises:
-            StorageError: Another run has locked the folder.
-        """
+        """Return a reason to stop, or ``None``."""
         self.lock.check()
         return self.context.should_stop()
 
     @contextmanager
     def shown(self, state: Callable[[], ProgressState]) -> Iterator[Ticker]:
         """Show progress, beginning with the note of the start, while the block runs.
-
-        Args:
-            state: Return the present progress.
 
         Yields:
             The ticker to call from the block.

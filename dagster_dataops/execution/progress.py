@@ -125,11 +125,9 @@ class Progress(Protocol):
             name: The name of the node.
             state: The state that earlier attempts left.
         """
-        ...
 
     def note(self, text: str) -> None:
         """Show one line that the user should read, such as where the run resumes."""
-        ...
 
     def warn(self, name: str, text: str) -> None:
         """Show one line that the user should act on, also before the start and after the end.
@@ -138,15 +136,12 @@ class Progress(Protocol):
             name: The name of the node.
             text: The line.
         """
-        ...
 
     def update(self, state: ProgressState) -> None:
         """Show the present state; called about ten times a second."""
-        ...
 
     def finish(self, state: ProgressState) -> None:
         """End, successfully or not."""
-        ...
 
 
 class LogPace:

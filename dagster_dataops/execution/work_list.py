@@ -71,22 +71,13 @@ class WorkList:
         """Record that all records in bytes [start, end) have outcomes."""
 
     def batch_starts(self, source: Readable) -> BatchStarts | None:
-        """Return where ranges may begin if the operator takes batches; otherwise ``None``.
-
-        Args:
-            source: The open input.
-        """
+        """Return where ranges may begin if the operator takes batches; otherwise ``None``."""
         if self.batch_size and self._batch_starts is None:
             self._batch_starts = BatchStarts.of(source, self.content, self.batch_size)
         return self._batch_starts
 
     def may_be_run(self, source: Readable, interval: Interval) -> bool:
-        """Return whether an interval is open, and begins and ends where ranges may.
-
-        Args:
-            source: The open input.
-            interval: Of the input.
-        """
+        """Return whether an interval is open, and begins and ends where ranges may."""
         number = bisect_right(self.open, interval.start, key=lambda interval: interval.start) - 1
         around = self.open[number] if number >= 0 else Interval(0, 0)
         inside = interval.start < interval.end <= around.end

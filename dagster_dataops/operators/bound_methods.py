@@ -55,7 +55,9 @@ def record_function(
     if recorded and (key := spec.kind.recorded_as):
         if not spec.batch and not spec.asynchronous:
             return lambda record: {key: function(record)}
-        change: Callable[[Any, Any], Any] = _under_key_each(key) if spec.batch else _under_key(key)
+        change: Callable[[Any, Any], Any] = lambda value, _: {key: value}  # noqa: E731
+        if spec.batch:
+            change = _under_key_each(key)
     elif spec.outputs:
         change = routing(spec.outputs, batch=bool(spec.batch))
     else:
@@ -184,13 +186,8 @@ def change_function(operator: Operator) -> Callable[[Record, Any], Any] | None:
     return _bound(operator, CHANGE) if hasattr(operator, CHANGE) else None
 
 
-def _under_key(key: str) -> Callable[[Any, object], dict[str, Any]]:
-    """Return a function that makes a record of what a method returned."""
-    return lambda value, _: {key: value}
-
-
 def _under_key_each(key: str) -> Callable[[Any, object], Any]:
-    """Return the same for a list; an exception in it stands for a record that failed."""
+    """Return a function that makes records of a list; an exception stands for a failed record."""
 
     def each(values: Any, _: object) -> Any:
         if not isinstance(values, list):

@@ -30,7 +30,6 @@ class Partitioning(Protocol):
             sketch_bytes: The bytes of all sketches as JSON.
             memory: Bytes of memory for one partition.
         """
-        ...
 
     def split(self, sketches: Iterator[Any], partitions: int) -> tuple[Parts, bytes]:
         """Split a range of sketches; return its part of each partition, and bytes for `verdicts`.
@@ -39,7 +38,6 @@ class Partitioning(Protocol):
             sketches: The sketches of the range, in input order.
             partitions: The number of partitions.
         """
-        ...
 
     def decide(self, parts: Parts, scratch: Path, memory: int) -> Iterable[bytes]:
         """Return the decisions of a partition for each range.
@@ -49,7 +47,6 @@ class Partitioning(Protocol):
             scratch: An empty folder.
             memory: Bytes of memory that it may use.
         """
-        ...
 
     def verdicts(self, decided: Parts, rest: bytes) -> Iterator[Any]:
         """Yield the verdicts of a range.
@@ -59,7 +56,6 @@ class Partitioning(Protocol):
                 that returned for it.
             rest: The second result of `split` for it.
         """
-        ...
 
 
 @runtime_checkable
@@ -80,7 +76,6 @@ class JoinedPartitioning(Partitioning, Protocol):
             scratch: An empty folder.
             memory: Bytes of memory that it may use.
         """
-        ...
 
 
 @runtime_checkable
@@ -89,7 +84,6 @@ class Partitioned(Protocol):
 
     def __dataops_partitioning__(self) -> Partitioning | None:
         """Return how it decides in partitions; ``None`` if it cannot with its options."""
-        ...
 
 
 Entry = tuple[bytes, bytes]
@@ -132,7 +126,6 @@ class Regrouping(Protocol):
             memory: Bytes of memory for one partition.
             sampled: Yields some records of the first input.
         """
-        ...
 
     def split(self, numbered: Iterator[tuple[int, Record]], at: int, plan: Plan) -> Parts:
         """Return the part of each partition of a range of an input.
@@ -142,7 +135,6 @@ class Regrouping(Protocol):
             at: The number of the input.
             plan: The partitions.
         """
-        ...
 
     def work(self, parts: Sequence[Parts], scratch: Path, memory: int) -> Iterator[Entry]:
         """Yield the entries of a partition, in the order of their keys.
@@ -152,7 +144,6 @@ class Regrouping(Protocol):
             scratch: An empty folder.
             memory: Bytes of memory that it may use.
         """
-        ...
 
 
 @runtime_checkable
@@ -165,4 +156,3 @@ class Regrouped(Protocol):
         Args:
             sizes: The bytes of each input.
         """
-        ...

@@ -346,11 +346,7 @@ class OperatorRegistry:
         return added(self._entry_points, self._modules_of_groups())
 
     def _load_added(self, group: str, entry: "EntryPoint") -> None:
-        """Import the module of a group of an installed package.
-
-        Raises:
-            EntryPointError: It cannot be imported, or does not register the group.
-        """
+        """Import the module of a group of an installed package."""
         from dagster_dataops.foundation.entry_points import load, unfit
 
         module = load(entry)

@@ -22,6 +22,7 @@ def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -
     assert "run run-one" in text
     assert f"process {os.getpid()} on {socket.gethostname()}" in text
     first.release()
+    first.release()  # twice is safe
     FolderLock(tmp_path, "run-two", 0).release()
 
 
@@ -35,14 +36,10 @@ def test_waiting_ends_when_the_lock_is_given_up(tmp_path: Path) -> None:
     timer.join()
 
 
-def test_releasing_twice_is_safe(tmp_path: Path) -> None:
-    lock = FolderLock(tmp_path, "one", 0)
-    lock.release()
-    lock.release()
-
-
-def test_a_holder_without_a_written_name_is_reported_as_unnamed(tmp_path: Path) -> None:
-    first = FolderLock(tmp_path, "one", 0)
+def test_a_holder_with_an_unwritable_name_or_none_yet_still_locks(tmp_path: Path) -> None:
+    first = FolderLock(tmp_path, "run-\udcff", 0)
+    with pytest.raises(FolderLockedError, match=r"run run-\\udcff"):
+        FolderLock(tmp_path, "two", 0)
     first.path.write_bytes(b"")
     with pytest.raises(FolderLockedError, match="not written its name yet"):
         FolderLock(tmp_path, "two", 0)
@@ -68,7 +65,7 @@ def test_a_full_disk_while_locking_gives_the_lock_back(
     FolderLock(tmp_path, "two", 0).release()
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EIO])
 def test_a_file_system_without_locks_is_refused_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -81,19 +78,8 @@ def test_a_file_system_without_locks_is_refused_with_a_remedy(
     text = str(caught.value)
     assert os.strerror(number) in text
     assert f"{tmp_path}: cannot lock the folder" in text
-    assert "use a root on another file system" in text
+    assert ("use a root on another file system" in text) is (number != errno.EIO)
     FolderLock(tmp_path, "two", 0).release()
-
-
-def test_another_failure_to_lock_names_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(fcntl, "flock", broken)
-    with pytest.raises(StorageError, match="cannot lock the folder: Input/output error\\. "):
-        FolderLock(tmp_path, "one", 0)
 
 
 def test_a_lock_file_of_another_user_is_a_storage_error(tmp_path: Path) -> None:
@@ -192,10 +178,3 @@ def test_children_of_a_forked_child_do_not_close_what_has_the_number_of_the_lock
     assert os.waitpid(child, 0)[1] == 0
     assert (tmp_path / "file").read_bytes() == b"!"
     lock.release()
-
-
-def test_a_run_with_an_unwritable_name_still_locks(tmp_path: Path) -> None:
-    first = FolderLock(tmp_path, "run-\udcff", 0)
-    with pytest.raises(FolderLockedError, match=r"run run-\\udcff"):
-        FolderLock(tmp_path, "two", 0)
-    first.release()

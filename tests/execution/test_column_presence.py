@@ -161,9 +161,6 @@ def test_with_allow_a_column_may_be_missing_everywhere(tmp_path: Path) -> None:
     operator = data.presence.needing(_concurrency_mode="single", _missing="allow")
     report = run_over(tmp_path, operator, [{"id": 1}])
     assert (report.manifest.rows_out, lacking(report), report.notes) == (1, {}, ())
-
-
-def test_other_rules_are_refused() -> None:
     with pytest.raises(OperatorOptionError, match="one of count, error, allow; got 'empty'"):
         data.presence.needing(_missing="empty")
 

@@ -4,14 +4,19 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dagster_dataops import JsonlDataset
+from dagster_dataops import JsonlDataset, load_result
+from dagster_dataops.errors import InputError
 from dagster_dataops.execution import input_facts
+from dagster_dataops.foundation.places.bucket import CopiedFile, StoreBucket
 from tests.execution.helpers import act, lines, node, plan, run, turn_around, write_input
-from tests.nodes import state_at
+from tests.execution.splitting import operator_for, splits
+from tests.faults.crashing import DyingAfter, in_child
+from tests.nodes import commit, state_at
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
 _OPERATORS = [lambda: act(_concurrency_mode="single"), turn_around]
@@ -84,3 +89,33 @@ def test_a_file_has_the_same_state_through_another_mount(tmp_path: Path) -> None
     device, *state = map(int, made.stdout.split())
     assert device != path.stat().st_dev
     assert tuple(state) == state_at(path)
+
+
+def test_results_of_two_runs_of_a_node_are_not_read_together(tmp_path: Path) -> None:
+    folder = splits(tmp_path)
+    operator = operator_for("single")
+    run(operator, write_input(tmp_path / "old.jsonl", plan(["train", "test"])), folder, run="old")
+    dataset = write_input(tmp_path / "new.jsonl", plan(["train", "test", "both"]))
+
+    def killed() -> None:
+        dying = DyingAfter(commit.write_durably, 1, before=False)
+        pytest.MonkeyPatch().setattr(commit, "write_durably", dying)
+        run(operator, dataset, folder, run="killed")
+
+    assert in_child(killed) == DyingAfter.STATUS
+    mixed = [load_result(place) for place in folder.outputs.values()]
+    with pytest.raises(InputError, match="of run old, and .* of run killed"):
+        run(act(_concurrency_mode="single"), mixed, node(tmp_path, "both"))
+    input_facts.check_together(mixed[:1])
+    bucket = StoreBucket("s3://docs", tmp_path, {})
+    copies = [replace(one, location=CopiedFile(bucket, one.path)) for one in mixed]
+    with pytest.raises(InputError, match="s3://docs/.* of run old, and s3://docs/.* of run killed"):
+        input_facts.check_together(copies)
+
+    run(operator, dataset, folder, run="next")
+    input_facts.check_together([load_result(place) for place in folder.outputs.values()])
+
+
+def test_files_without_a_manifest_are_read_together(tmp_path: Path) -> None:
+    files = [write_input(tmp_path / name, plan(["keep"])) for name in ("a.jsonl", "b.jsonl")]
+    input_facts.check_together(files)

@@ -146,26 +146,21 @@ from dagster import AssetKey
 """
 
 
-@pytest.mark.parametrize("package", ["", "package."])
+@pytest.mark.parametrize(
+    ("package", "init", "start"),
+    [("", "", WITH_DAGSTER), ("package.", "", WITH_DAGSTER), ("package.", WITH_DAGSTER, "")],
+)
 @pytest.mark.slow
-def test_a_module_that_imports_dagster_is_sent_by_value(tmp_path, received, package):
+def test_a_module_that_imports_dagster_or_whose_package_does_is_sent_by_value(
+    tmp_path, received, package, init, start
+):
     (tmp_path / "dagster.py").write_text(STUB)
     (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "__init__.py").write_text(init)
     module = tmp_path / f"{package.replace('.', '/')}steps.py"
-    module.write_text(WITH_DAGSTER + OPERATORS_OF_A_SCRIPT)
+    module.write_text(start + OPERATORS_OF_A_SCRIPT)
 
     assert received(f"from {package}steps import OPERATORS") == "a! a?? ac a~ a! a!! []"
-
-
-@pytest.mark.slow
-def test_a_package_whose_init_imports_dagster_is_sent_by_value(tmp_path, received):
-    (tmp_path / "dagster.py").write_text(STUB)
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").write_text(WITH_DAGSTER)
-    (tmp_path / "package" / "steps.py").write_text(OPERATORS_OF_A_SCRIPT)
-
-    assert received("from package.steps import OPERATORS") == "a! a?? ac a~ a! a!! []"
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from tests.each import each
 from tests.registries import OperatorRegistry
 
 
@@ -166,59 +167,60 @@ def test_one_name_in_two_groups_is_two_operators(registry):
     assert registry.operator("one", "step") is not registry.operator("two", "step")
 
 
-def refused_registrations(registry):
-    group = registry.new_group("kept")
-
-    def no_data():
-        return None
-
-    async def waits(data: list):
-        return data
-
-    def other_place(data):
-        return data
-
-    other_place.__name__ = "step"
-    neither = {"__qualname__": "Neither"}
-    wrong = {"__qualname__": "Wrong", "_max_workers": -1, "forward": lambda s, d: d}
-    return [
-        lambda: registry("data.kept")(lambda data: data),
-        lambda: registry("data.kept")(no_data),
-        lambda: registry("data.new")(no_data),
-        lambda: registry("data.new", rewrite_func="forward_batch_input")(waits),
-        lambda: registry("data.kept")(other_place),
-        lambda: registry("data.new", _max_workers=-1)(other_place),
-        lambda: registry("data.new", _max_worker=2)(other_place),
-        lambda: registry("data.new", rewrite_func="backward")(other_place),
-        lambda: registry("new")(other_place),
-        lambda: registry("data.new.deep")(other_place),
-        lambda: registry("data.new")(type("Plain", (), {})),
-        lambda: type(group)("Neither", (group,), neither),
-        lambda: type(group)("Wrong", (group,), wrong),
-    ]
+def no_data():
+    return None
 
 
-@pytest.mark.parametrize("number", range(13))
-def test_a_refused_registration_leaves_the_registry_as_it_was(registry, number):
+def keyword_only(*, data):
+    return data
+
+
+async def waits(data: list):
+    return data
+
+
+def other_place(data):
+    return data
+
+
+_DATASET = {"rewrite_func": "forward_batch_input"}
+_REFUSED = [  # a path, settings, what is registered, and what the error says
+    ("data.kept", {}, lambda data: data, r"<lambda>.*write it as a `def`"),
+    ("data.kept", {}, no_data, "first parameter must take one record"),
+    ("data.new", {}, keyword_only, "first parameter must take one record"),
+    ("data.new", _DATASET, waits, "cannot be `async def`"),
+    ("data.kept", {}, other_place, "step"),
+    ("data.new", {"_max_workers": -1}, other_place, "'_max_workers'"),
+    ("data.new", {"_max_worker": 2}, other_place, "did you mean '_max_workers'"),
+    ("data.new", {"rewrite_fun": "forward"}, other_place, "did you mean 'rewrite_func'"),
+    ("data.new", {"rewrite_func": "backward"}, other_place, "one of forward, forward_batch, forw"),
+    ("data.new", {}, type("Plain", (), {}), "exactly one"),
+    *((path, {}, other_place, None) for path in ("new", "data.", "data.new.deep", "data.a-b")),
+    *((path, {}, other_place, None) for path in ("data._a", "", "other.demo")),
+    (other_place, {}, other_place, r"write @data_register\('data\.<group>'\)"),
+]
+
+
+@each("case", _REFUSED)
+def test_a_refused_registration_leaves_the_registry_as_it_was(case):
+    path, settings, registered, said = case
+    registry = OperatorRegistry(print)
+
     @registry("data.kept")
     def step(data: dict):
         return data
 
-    refused = refused_registrations(registry)
+    other_place.__name__ = "step"
     before = contents(registry)
-
-    with pytest.raises((OperatorDefinitionError, OperatorOptionError, DuplicateOperatorError)):
-        refused[number]()
-
+    errors = (OperatorDefinitionError, OperatorOptionError, DuplicateOperatorError)
+    with pytest.raises(errors, match=said):
+        registry(path, **settings)(registered)
+    group = registry.group("kept")
+    wrong = {"__qualname__": "Wrong", "_max_workers": -1, "forward": lambda s, d: d}
+    for members in ({"__qualname__": "Neither"}, wrong):
+        with pytest.raises(errors):
+            type(group)("Refused", (group,), members)
     assert contents(registry) == before
-    assert len(refused) == 13
-
-
-def test_an_unknown_setting_at_registration_names_the_nearest(registry):
-    with pytest.raises(OperatorOptionError, match="did you mean '_max_workers'"):
-        registry("data.demo", _max_worker=3)
-    with pytest.raises(OperatorOptionError, match="did you mean 'rewrite_func'"):
-        registry("data.demo", rewrite_fun="forward")
 
 
 def test_dataset_operators_have_a_separate_decorator(registry):
@@ -281,27 +283,6 @@ def test_a_function_that_is_not_registered_must_take_data_and_have_defaults(regi
         registry.of_function(lambda: None, "node")
     with pytest.raises(OperatorOptionError, match="'key' is required"):
         registry.of_function(lambda records, key: records, "node")
-
-
-def test_an_unknown_rewrite_func_is_refused_with_the_known_ones(registry):
-    with pytest.raises(OperatorOptionError, match="must be one of forward, forward_batch, forw"):
-        registry("data.demo", rewrite_func="forward_all")
-
-
-@pytest.mark.parametrize(
-    "path", ["demo", "data.", "data.a.b", "data.a-b", "data._a", "", "other.demo"]
-)
-def test_a_wrong_group_path_is_refused(registry, path):
-    with pytest.raises(OperatorDefinitionError):
-        registry(path)
-
-
-def test_a_decorator_without_a_group_is_an_error_with_a_remedy(registry):
-    def step(data):
-        return data
-
-    with pytest.raises(OperatorDefinitionError, match=r"write @data_register\('data\.<group>'\)"):
-        registry(step)
 
 
 @pytest.mark.parametrize("name", ["with space", "_private", "größe", "a.b", "", "1st"])

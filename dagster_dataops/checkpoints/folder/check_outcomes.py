@@ -12,14 +12,9 @@ from dagster_dataops.foundation.concurrency.file_lock import locked_file
 
 
 class CheckOutcome(NamedTuple):
-    """The outcome of a check.
+    """The outcome of a check."""
 
-    Attributes:
-        severity: ``ERROR`` or ``WARN``.
-        passed: Whether it passed.
-    """
-
-    severity: str
+    severity: str  # ``ERROR`` or ``WARN``
     passed: bool
 
 

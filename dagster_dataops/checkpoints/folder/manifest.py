@@ -135,11 +135,7 @@ class NodeFolder:
         return replace(self, outputs=outputs)
 
     def in_form(self, form: str) -> "NodeFolder":
-        """Return the folder with the result, and those of its outputs, in a form.
-
-        Args:
-            form: One of `FORMS`.
-        """
+        """Return the folder with the result, and those of its outputs, in a form."""
         if form == self.form:
             return self
         outputs = {name: place.in_form(form) for name, place in self.outputs.items()}
@@ -394,7 +390,7 @@ class Manifest:
             NewerVersionError: It has the format of a newer version.
         """
         try:
-            content = _read_format(orjson.loads(data))
+            content = without_mark(orjson.loads(data), COMPRESSED)
             _check_not_newer(_format_in(content), path)
             known = {name: value for name, value in content.items() if name in _TYPES}
             loaded = cls(**{**known, "outputs": _outputs_in(content)})
@@ -521,12 +517,6 @@ def _format_in(content: Mapping[str, Any]) -> str:
     return noted_format(content.get("made_from"))
 
 
-def _read_format(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a manifest without the mark that its results are compressed."""
-    made_from = without_mark(content.get("made_from"), COMPRESSED)
-    return content if made_from is None else {**content, "made_from": made_from}
-
-
 def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the known facts about the outputs in a manifest."""
     return {
@@ -554,7 +544,7 @@ def unreadable(path: LocalFile) -> str | None:
     except OSError:
         return None
     try:
-        written_format = _format_in(_read_format(orjson.loads(data)))
+        written_format = _format_in(without_mark(orjson.loads(data), COMPRESSED))
     except (AttributeError, orjson.JSONDecodeError):
         return ""
     _check_not_newer(written_format, path)
@@ -703,11 +693,7 @@ def result_by_range(folder: NodeFolder) -> JsonlDataset:
 
 
 def _remote_result(folder: NodeFolder) -> JsonlDataset | None:
-    """Return a result to be read in its store; ``None`` if this machine has, or needs, a copy.
-
-    Raises:
-        InputError: It was replaced.
-    """
+    """Return a result to be read in its store; ``None`` if this machine has, or needs, a copy."""
     remote = folder.place.remote()
     place = folder.located(folder.manifest)
     manifest = None if remote is None else Manifest.parse(remote.manifest, place)

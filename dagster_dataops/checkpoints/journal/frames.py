@@ -158,12 +158,7 @@ def _digests(packed: bytes, count: int) -> list[bytes] | None:
 
 
 def _notes(packed: bytes, count: int) -> list[SpanNotes | None]:
-    """Return the notes of spans.
-
-    Raises:
-        ValueError: They are malformed.
-        zlib.error: They are malformed.
-    """
+    """Return the notes of spans."""
     packed_notes = zlib.decompress(packed[1:]) if packed[:1] == b"Z" else packed[1:]
     notes: list[SpanNotes | None] = []
     at = 0

@@ -116,16 +116,15 @@ def with_mark(made_from: Mapping[str, Any], mark: str) -> dict[str, Any]:
     return {**made_from, "format": f"{made_from.get('format') or FORMAT} with {mark}"}
 
 
-def without_mark(made_from: object, mark: str) -> dict[str, Any] | None:
-    """Return the fingerprint from which `with_mark` made another one; ``None`` if it did not."""
-    if not isinstance(made_from, dict):
-        return None
-    format_, ending = str(made_from.get("format", "")), f" with {mark}"
-    if not format_.endswith(ending):
-        return None
+def without_mark(content: dict[str, Any], mark: str) -> dict[str, Any]:
+    """Return the content of a manifest as it was before `with_mark` changed its fingerprint."""
+    made_from, ending = content.get("made_from"), f" with {mark}"
+    if not isinstance(made_from, dict) or not str(made_from.get("format", "")).endswith(ending):
+        return content
+    before = {**made_from, "format": made_from["format"].removesuffix(ending)}
     if "operator" not in made_from:  # of a source, which has no format
-        return {name: value for name, value in made_from.items() if name != "format"}
-    return {**made_from, "format": format_.removesuffix(ending)}
+        del before["format"]
+    return {**content, "made_from": before}
 
 
 def is_newer(format_: str) -> bool:

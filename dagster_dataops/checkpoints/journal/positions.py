@@ -51,11 +51,7 @@ class Position(NamedTuple):
     quarantined: Extent = NOTHING
 
     def state_of(self, stages: StageParts) -> dict[str, Any]:
-        """Return the state that the stream loads.
-
-        Args:
-            stages: The stages of the stream.
-        """
+        """Return the state that the stream loads."""
         return {**json.loads(self.state), _STAGES: [dict(parts) for parts in stages]}
 
 

@@ -79,9 +79,6 @@ class SegmentReader:
 
     Spans of one record are read in input order, and were written in the order in which they
     finished: close to one another, but not in a row.
-
-    Args:
-        segments: Of the checkpoint.
     """
 
     def __init__(self, segments: Segments) -> None:

@@ -38,11 +38,7 @@ def segment_path(folder: Path, number: int) -> Path:
 
 
 class Segments:
-    """The segments of a checkpoint, in its folder.
-
-    Args:
-        folder: The checkpoint's folder.
-    """
+    """The segments of a checkpoint, in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -95,11 +91,7 @@ class Segments:
 
 
 class OnlySegment(Segments):
-    """A file that is the only segment of a journal, such as a published result.
-
-    Args:
-        location: Where it is.
-    """
+    """A file that is the only segment of a journal, such as a published result."""
 
     def __init__(self, location: Location) -> None:
         self._location = location

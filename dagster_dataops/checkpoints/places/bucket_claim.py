@@ -75,11 +75,7 @@ class BucketClaim(FolderLock, Claim):
             raise
 
     def _restore(self) -> bool:
-        """Make the journals of unfinished runs; their outputs stay in the store.
-
-        Returns:
-            Whether all objects were there. Another run deletes them after it has published.
-        """
+        """Make the journals of unfinished runs; return whether all objects were still there."""
         place = self._place
         shutil.rmtree(self._checkpoints, ignore_errors=True)
         draft_of(place.folder / f"{place.name}{MANIFEST}").unlink(missing_ok=True)
@@ -102,11 +98,7 @@ class BucketClaim(FolderLock, Claim):
         return known
 
     def _check_held(self) -> None:
-        """Check that no other run has taken the node over, or has published since.
-
-        Raises:
-            LostError: Another run has.
-        """
+        """Check that no other run has taken the node over, or has published since."""
         self._objects.check_held()
         self._place.check_head(self._seen)
 
@@ -172,11 +164,7 @@ class BucketClaim(FolderLock, Claim):
         return draft
 
     def _parts(self, outputs: Outputs, whole_bytes: float) -> PartList | None:
-        """Return where the outputs of a checkpoint are; ``None`` to write them as one object.
-
-        Raises:
-            StorageError: The outputs that were not sent yet cannot be.
-        """
+        """Return where the outputs of a checkpoint are; ``None`` to write them as one object."""
         table = outputs.table
         if sum(table.column("output_bytes")) <= whole_bytes:
             return None

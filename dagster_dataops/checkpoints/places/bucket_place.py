@@ -18,13 +18,7 @@ from dagster_dataops.foundation.places.bucket import (
 
 
 class BucketPlace(NodePlace):
-    """A folder below a prefix of a bucket.
-
-    Args:
-        bucket: The bucket.
-        folder: The working copy.
-        name: The name of the node.
-    """
+    """A folder below a prefix of a bucket."""
 
     at_once = True
 

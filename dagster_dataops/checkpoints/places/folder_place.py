@@ -7,16 +7,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.segments import Segments
-from dagster_dataops.checkpoints.places.node_place import (
-    Claim,
-    NodePlace,
-    Outputs,
-    PublishedFile,
-    PublishedFiles,
-)
-from dagster_dataops.datasets.durable_files import draft_file
+from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, Outputs, PublishedFile
 from dagster_dataops.datasets.published_files import result_name
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
@@ -27,22 +18,10 @@ class FolderClaim(FolderLock, Claim):
     """A claim on a folder: the lock."""
 
     @override
-    def journal(self, path: Path) -> JournalWriter:
-        return JournalWriter(path)
-
-    @override
-    def segments(self, folder: Path) -> Segments:
-        return Segments(folder)
-
-    @override
     def writer(
         self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
     ) -> JsonlWriter:
         return JsonlWriter(path)
-
-    @override
-    def draft(self, path: Path) -> Path | None:
-        return draft_file(path)
 
     @override
     def publishing(
@@ -75,10 +54,6 @@ class FolderPlace(NodePlace):
     @override
     def find(self, path: Path) -> PublishedFile | None:
         return PublishedFile.of(path)
-
-    @override
-    def remote(self) -> PublishedFiles | None:
-        return None
 
     @override
     def uri(self, path: Path) -> str:

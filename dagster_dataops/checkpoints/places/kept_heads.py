@@ -21,12 +21,7 @@ _DIGITS: Final = 8
 
 
 class KeptHeads:
-    """The earlier heads of a node.
-
-    Args:
-        store: The store.
-        key: The key of the node's folder.
-    """
+    """The earlier heads of a node."""
 
     def __init__(self, store: ResultStore, key: str) -> None:
         self._store, self._key = store, key
@@ -92,10 +87,6 @@ class KeptHeads:
 
 def objects_of(store: ReadableStore, files: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Return the keys of the objects of published files, and of the parts of those in parts.
-
-    Args:
-        store: The store.
-        files: As `NodeHead.files`.
 
     Raises:
         StorageError: A list of parts cannot be read.

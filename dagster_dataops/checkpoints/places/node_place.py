@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.datasets.durable_files import draft_file
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import state_at
@@ -18,12 +19,7 @@ if TYPE_CHECKING:
 
 
 class Outputs(Protocol):
-    """A checkpoint whose outputs a claim can publish.
-
-    Attributes:
-        folder: The folder of the checkpoint.
-        table: The settled spans.
-    """
+    """A checkpoint whose outputs a claim can publish."""
 
     folder: Path
     table: SpanTable
@@ -62,17 +58,17 @@ class Claim(ABC):
     def release(self) -> None:
         """Let other runs have the node; safe to call twice."""
 
-    @abstractmethod
     def journal(self, path: Path) -> JournalWriter:
         """Return the writer of the journal of a checkpoint."""
+        return JournalWriter(path)
 
     def journal_of_stage(self, path: Path) -> JournalWriter:
         """Return the writer of the journal of a stage, which stays on this machine."""
         return JournalWriter(path)
 
-    @abstractmethod
     def segments(self, folder: Path) -> Segments:
         """Return the segments of the checkpoint in a folder, to be read."""
+        return Segments(folder)
 
     def sent_place(self) -> "SentPlace | None":
         """Return where agents put outputs; ``None`` if they write to the folder."""
@@ -99,9 +95,9 @@ class Claim(ABC):
             whole_bytes: A result of at most this size is one object of a bucket in any case.
         """
 
-    @abstractmethod
     def draft(self, path: Path) -> Location | None:
         """Return where the finished draft of a published file is; ``None`` if there is none."""
+        return draft_file(path)
 
     @abstractmethod
     def publishing(
@@ -220,13 +216,13 @@ class NodePlace(ABC):
             if nothing was published.
         """
 
-    @abstractmethod
     def remote(self) -> PublishedFiles | None:
         """Return the published files, to be read where they are; ``None`` if the folder has them.
 
         Raises:
             StorageError: The store cannot be read.
         """
+        return None
 
     @abstractmethod
     def uri(self, path: Path) -> str:

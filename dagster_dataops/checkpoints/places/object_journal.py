@@ -42,11 +42,6 @@ class ObjectEntry(NamedTuple):
 class ObjectJournal:
     """The journal of a node, which this run has taken over.
 
-    Args:
-        store: Of the node.
-        key: Of its folder.
-        run: Name of this run.
-
     Attributes:
         first: The number by which this run took the node over.
         token: A name for this attempt that no other has.
@@ -63,11 +58,7 @@ class ObjectJournal:
         self._claim()
 
     def _claim(self) -> None:
-        """Take the node over. Of two runs that do so at once, the later one has it.
-
-        Raises:
-            StorageError: An entry has a number that no run has given.
-        """
+        """Take the node over. Of two runs that do so at once, the later one has it."""
         claim = {
             "kind": "claim",
             "host": socket.gethostname(),
@@ -133,11 +124,7 @@ class ObjectJournal:
         return sorted(int(name) for path in names if _is_number(name := path.rsplit("/", 1)[1]))
 
     def entries(self, after: int) -> Iterator[ObjectEntry]:
-        """Yield the entries before that of this attempt, in order; missing ones have no head.
-
-        Args:
-            after: The number of the latest publication.
-        """
+        """Yield the entries before that of this attempt, in order; missing ones have no head."""
         numbers = [number for number in self.numbers() if after < number < self.first]
         from concurrent.futures import ThreadPoolExecutor
 

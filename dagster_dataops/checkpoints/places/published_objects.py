@@ -75,13 +75,7 @@ class NodeHead(NamedTuple):
 
 
 class PublishedObjects:
-    """The published files of a node in a bucket; its folder is a working copy of them.
-
-    Args:
-        bucket: The bucket.
-        folder: The working copy.
-        name: The node's name.
-    """
+    """The published files of a node in a bucket; its folder is a working copy of them."""
 
     def __init__(self, bucket: StoreBucket, folder: Path, name: str) -> None:
         self.bucket = bucket
@@ -136,7 +130,7 @@ class PublishedObjects:
         with suppress(orjson.JSONDecodeError):
             content = orjson.loads(entry[0])
         place = f"{self.store.url}/{self._head_key}"
-        return NodeHead(_without_mark(checked_head(content, self.key, place)), entry[1])
+        return NodeHead(without_mark(checked_head(content, self.key, place), _PARTS), entry[1])
 
     def is_published(self) -> bool:
         """Return whether the node has a head."""
@@ -198,8 +192,9 @@ class PublishedObjects:
     def _intact(self, head: NodeHead, *, whole: bool) -> bool:
         left = None if whole else self._left_in_bucket(head)
         return (self.folder / f"{self.name}{MANIFEST}").exists() and all(
-            _is_there(self.folder / name, file) or (name == left and not _exists(self.folder, name))
+            _is_there(path, file) or (name == left and not os.path.lexists(path))
             for name, file in head.files.items()
+            for path in (self.folder / name,)
         )
 
     def _left_in_bucket(self, head: NodeHead) -> str | None:
@@ -487,10 +482,6 @@ def _is_same(path: Path, file: Mapping[str, Any]) -> bool:
     return _is_there(path, file) or (is_large(file["size"]) and not os.path.lexists(path))
 
 
-def _exists(folder: Path, name: str) -> bool:
-    return os.path.lexists(folder / name)
-
-
 def _removed(path: Path) -> None:
     with suppress(OSError):
         path.unlink()
@@ -508,12 +499,6 @@ def _with_mark(content: dict[str, Any]) -> dict[str, Any]:
     if not any(is_list(file["key"]) for file in content[_HOME]["files"].values()):
         return content
     return {**content, "made_from": with_mark(content.get("made_from") or {}, _PARTS)}
-
-
-def _without_mark(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a head that `_with_mark` returned, as it was before."""
-    made_from = without_mark(content.get("made_from"), _PARTS)
-    return content if made_from is None else {**content, "made_from": made_from}
 
 
 def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:

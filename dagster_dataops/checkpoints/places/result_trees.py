@@ -103,10 +103,6 @@ class BucketTree(ResultTree):
     A run at work cannot be seen, but for what it has written. Before a folder is deleted, its nodes
     are taken over, so that such a run ends with a `LostError`. The entries that say so stay: a
     later call finds them old, and deletes them.
-
-    Args:
-        bucket: The bucket.
-        root: The working copy of the root.
     """
 
     def __init__(self, bucket: StoreBucket, root: Path) -> None:
@@ -149,16 +145,15 @@ class BucketTree(ResultTree):
             url = str(CopiedFile(self._bucket, folder))
             raise FolderLockedError(url, f"{holder}; it counts as at work for an hour", 0.0)
         kept = set()
-        for node in sorted({_node_of(path) for path in entries}):
-            if len(list(self._below(node / _JOURNAL))) > 1 or self._has_files(node):
+        nodes = {Path(*path.parts[: path.parts.index(_JOURNAL)]) for path in entries}
+        for node in sorted(nodes):
+            others = any(_JOURNAL not in path.parts for path in self._below(node))
+            if others or len(list(self._below(node / _JOURNAL))) > 1:
                 journal = ObjectJournal(self._store, self._bucket.key_of(node), _RUN)
                 kept.add(journal.entry_key(journal.first))
         names = self._store.names(self._bucket.key_of(folder))
         heads_first = sorted(names, key=lambda key: not key.endswith(MANIFEST))
         self._store.remove(key for key in heads_first if key not in kept)
-
-    def _has_files(self, node: Path) -> bool:
-        return any(_JOURNAL not in path.parts for path in self._below(node))
 
     def _below(self, folder: Path) -> Iterator[Path]:
         for path in self._inside.get(folder, ()):
@@ -170,9 +165,3 @@ class BucketTree(ResultTree):
         """Return the seconds since the last of the objects was written."""
         written = max((self._objects[path].modified for path in paths), default=0.0)
         return time.time() - written
-
-
-def _node_of(entry: Path) -> Path:
-    """Return the folder of the node of an object of a journal."""
-    parts = entry.parts
-    return Path(*parts[: parts.index(_JOURNAL)])

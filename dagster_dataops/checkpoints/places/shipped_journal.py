@@ -256,12 +256,7 @@ def _size(pieces: Iterable[Piece]) -> int:
 
 
 def _objects_in(head: Mapping[str, Any], url: str) -> list[SentObject]:
-    """Return the objects with the outputs of an entry.
-
-    Raises:
-        PathEscapeError: It names another file than those of a checkpoint.
-        StorageError: It is damaged.
-    """
+    """Return the objects with the outputs of an entry."""
     if "data" not in head:
         return []
     objects = {head["data"]: SentObject(head["data"], [])} if is_plain(head["data"]) else {}
@@ -281,12 +276,7 @@ def _objects_in(head: Mapping[str, Any], url: str) -> list[SentObject]:
 
 
 def _check_piece(name: object, start: object, end: object, key: object, url: str) -> None:
-    """Check the values of a piece.
-
-    Raises:
-        PathEscapeError: It is of another file than those of a checkpoint, or in another folder.
-        ValueError: It is damaged.
-    """
+    """Check the values of a piece."""
     if not (type(start) is type(end) is int and 0 <= start <= end):
         raise ValueError(start, end)
     if FILE.fullmatch(str(name)) is None or not is_plain(key):

@@ -21,17 +21,11 @@ _DAY_NS: Final = 24 * 3600 * 10**9
 
 
 class DeletedCopies(NamedTuple):
-    """What was deleted.
-
-    Attributes:
-        files: The number of files.
-        size_bytes: Their size.
-        in_use: The number of copies of nodes that a run uses now.
-    """
+    """What was deleted."""
 
     files: int
     size_bytes: int
-    in_use: int
+    in_use: int  # the copies of nodes that a run uses now
 
 
 def clean(scratch: Path, days: float) -> DeletedCopies:

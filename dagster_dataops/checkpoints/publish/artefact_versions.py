@@ -26,11 +26,7 @@ _DRAFT = ".draft-"
 
 
 class ArtefactVersions:
-    """The versions of one artefact. Use it under the lock of the node's folder.
-
-    Args:
-        folder: The folder of the node.
-    """
+    """The versions of one artefact. Use it under the lock of the node's folder."""
 
     def __init__(self, folder: NodeFolder) -> None:
         self._folder = folder

@@ -88,13 +88,7 @@ def commit(
 def published_files(
     folder: NodeFolder, manifest: Manifest, find_draft: FindDraft = draft_file
 ) -> dict[Path, Location]:
-    """Return the files of a publication but for manifests, each with its draft or itself.
-
-    Args:
-        folder: Of the node.
-        manifest: Of the publication.
-        find_draft: As `Claim.draft`.
-    """
+    """Return the files of a publication but for manifests, each with its draft or itself."""
     paths: list[Path] = []
     versions: list[Path] = []
     for place, part in manifest.parts(folder).values():
@@ -133,9 +127,6 @@ def _without_equal_drafts(
     """Delete drafts of results equal to the published ones, and an equal draft of the error file.
 
     On NFS, a replaced file disappears at once for readers on other machines.
-
-    Returns:
-        The manifest of the files that stay; the results among them.
     """
     kept: dict[Path, None] = {}
     errors, draft = folder.errors, draft_of(folder.errors)

@@ -28,7 +28,6 @@ class LineSelection(Protocol):
 
     def tick(self) -> None:
         """Show progress and check for a stop request; called once per span."""
-        ...
 
     def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write the chosen lines of the input, and return the number of records without one.
@@ -38,7 +37,6 @@ class LineSelection(Protocol):
             failed: Byte positions of the failed records in the input, in rising order.
             kept: Takes which lines were chosen; ``None`` if no map is wanted.
         """
-        ...
 
 
 def compose(  # noqa: PLR0913
@@ -90,14 +88,7 @@ def compose_stream(
     failed: int,
     hide: Callable[[str], str] = str,
 ) -> Drafts:
-    """Write result and error file of a stream as drafts.
-
-    Args:
-        folder: Of the operator's node.
-        checkpoint: With every item settled.
-        failed: How many items failed.
-        hide: Hides secrets in the texts of exceptions.
-    """
+    """Write result and error file of a stream, of which every item is settled, as drafts."""
     checkpoint.check_quarantine()
     dataset, modified_ns, compressed_bytes = checkpoint.draft(folder.result)
     draft_quarantined(checkpoint.quarantine, folder.errors, hide)

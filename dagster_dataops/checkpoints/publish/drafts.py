@@ -1,18 +1,84 @@
 """Drafts: a result and its error file, complete on disk but not yet in place."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
+import xxhash
+
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts, output_place
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
-from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.datasets.durable_files import draft_of, storage
+from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.datasets.writer import JsonlWriter
+
+
+class RoutedWriter:
+    """Writes the results of a node with named outputs; one after the other, in input order.
+
+    Args:
+        folder: Of the node, with the folders of its outputs.
+        stack: Closes the files at its end. Drafts that were not finished are then removed.
+
+    Attributes:
+        rows: Number of lines of all outputs.
+        outputs: Facts about the outputs by name, for the manifest; empty before `finish`.
+    """
+
+    def __init__(self, folder: NodeFolder, stack: ExitStack) -> None:
+        self.rows = 0
+        self.outputs: Mapping[str, OutputFacts] = {}
+        self._folder = folder
+        self._writers = {
+            name: stack.enter_context(JsonlWriter(place.result))
+            for name, place in folder.outputs.items()
+        }
+
+    def write(self, lines: bytes, outputs: Sequence[int]) -> None:
+        """Append lines to the files of their outputs, which the dispositions of records name.
+
+        Args:
+            lines: The lines, in the order in which they were emitted.
+            outputs: The index of the output of each line.
+        """
+        parts: list[list[bytes]] = [[] for _ in self._writers]
+        for line, output in zip(split_lines(lines), outputs, strict=True):
+            parts[output].append(line)
+        for part, writer in zip(parts, self._writers.values(), strict=True):
+            if part:
+                writer.write(b"".join(part), len(part))
+        self.rows += len(outputs)
+
+    def finish(self) -> JsonlDataset:
+        """Make the drafts durable.
+
+        Returns:
+            One handle for all outputs: rows and bytes of all of them, and a digest of
+            their digests. There is no file at its path.
+        """
+        facts: dict[str, OutputFacts] = {}
+        digest = xxhash.xxh3_128()
+        size = 0
+        for name, writer in self._writers.items():
+            dataset = writer.finish()
+            facts[name] = {
+                **output_place(self._folder, self._folder.outputs[name]),
+                "rows_out": writer.rows,
+                "size_bytes": dataset.size_bytes,
+                "modified_ns": draft_of(writer.path).stat().st_mtime_ns,
+                "fingerprint": dataset.fingerprint or "",
+                "parted": "",
+                "compressed_bytes": writer.compressed_bytes,
+            }
+            digest.update(f"{name}={dataset.fingerprint}\n".encode())
+            size += dataset.size_bytes
+        self.outputs = facts
+        return JsonlDataset(self._folder.result, size, self.rows, f"xxh3:{digest.hexdigest()}")
+
 
 _NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
 
@@ -67,9 +133,6 @@ class DraftWriter:
         folder: The folder of the node.
         stack: Closes the files at its end. Drafts that were not finished are then removed.
         writer: As `Claim.writer`, for a node with one result.
-
-    Attributes:
-        errors: Writes rows of the error file.
     """
 
     def __init__(
@@ -95,13 +158,7 @@ class DraftWriter:
         return self._results
 
     def write(self, lines: bytes, rows: int, notes: SpanNotes | None = None) -> None:
-        """Append the lines of a span, each to the file of its output if there are several.
-
-        Args:
-            lines: The result lines.
-            rows: How many there are.
-            notes: Of the span.
-        """
+        """Append the lines of a span, each to the file of its output if there are several."""
         if isinstance(self._results, RoutedWriter):
             self._results.write(lines, notes.outputs() if notes else [])
         else:

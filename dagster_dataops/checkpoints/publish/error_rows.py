@@ -24,11 +24,7 @@ _EDITED: Final = {  # what a row has at least; a line that was edited may lack i
 
 
 def parse_error_row(line: bytes) -> dict[str, Any]:
-    """Return the row in a line of an error file, for display; users may have edited the file.
-
-    Args:
-        line: The line; it may be empty.
-    """
+    """Return the row in a line of an error file, for display; users may have edited the file."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -28,10 +28,6 @@ _NAME_LENGTH: Final = 80  # of a format in the name of a folder
 def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Iterator[str]:
     """Yield a line for the log about each thing that cannot be read.
 
-    Args:
-        folder: Of the node.
-        contents: Its checkpoints.
-
     Raises:
         NewerVersionError: One is of a newer version.
     """
@@ -74,14 +70,7 @@ def refuse_newer(folder: NodeFolder) -> None:
 
 
 def _unreadable(folder: NodeFolder) -> list[tuple[NodeFolder, str]]:
-    """Return the folder of the node if its manifest is not read, else those of such outputs.
-
-    Returns:
-        Each with what `unreadable` returns.
-
-    Raises:
-        NewerVersionError: One is of a newer version.
-    """
+    """Return the folder of the node if its manifest is not read, else those of such outputs."""
     parts = [folder, *folder.outputs.values()]
     formats = [unreadable(part.located(part.manifest)) for part in parts]
     unread = [

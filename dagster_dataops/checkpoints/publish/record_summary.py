@@ -18,7 +18,7 @@ from dagster_dataops.datasets.lines import LineCounter, split_lines
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
-from dagster_dataops.operators.outcomes.dispositions import reasons_in
+from dagster_dataops.operators.outcomes.dispositions import USUAL, reasons_in
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 
 _EXAMPLES: Final = 3
@@ -47,13 +47,7 @@ class RecordSummary:
     def of(
         cls, table: SpanTable, dataset: JsonlDataset, parts: Sequence[str] = ()
     ) -> "RecordSummary":
-        """Return the summary of a complete table.
-
-        Args:
-            table: The settled spans.
-            dataset: The input.
-            parts: Names of the parts, if the operator is a chain.
-        """
+        """Return the summary of a complete table."""
         tally: Counter[bytes] = Counter()
         for notes in table.notes.values():
             tally.update(notes.tally())
@@ -63,24 +57,12 @@ class RecordSummary:
             counts=shown_counts(table.counts) | missing_counts(table.counts, parts) | reads,
             drops=drops,
             drop_examples=_examples(table, dataset) if drops else {},
-            funnel=_funnel(parts, table, tally) if parts else [],
+            funnel=funnel(parts, table, tally) if parts else [],
         )
 
 
-def _funnel(
-    parts: Sequence[str], table: SpanTable, tally: "Counter[bytes]"
-) -> list[dict[str, Any]]:
-    from dagster_dataops.checkpoints.publish.funnel import funnel  # only for chains
-
-    return funnel(parts, table, tally)
-
-
 def drops_in(tally: "Counter[bytes]") -> dict[str, int]:
-    """Return the number of dropped records by reason, the most frequent first.
-
-    Args:
-        tally: The number of records by disposition.
-    """
+    """Return the number of dropped records by reason, the most frequent first."""
     drops: Counter[str] = Counter()
     for disposition, number in tally.items():
         for reason, times in reasons_in(orjson.loads(disposition)):
@@ -90,14 +72,7 @@ def drops_in(tally: "Counter[bytes]") -> dict[str, int]:
 
 
 class DropExamples:
-    """Collects the first dropped records of each reason.
-
-    Args:
-        source: The input.
-
-    Attributes:
-        found: As `RecordSummary.drop_examples`.
-    """
+    """Collects the first dropped records of each reason."""
 
     def __init__(self, source: Readable) -> None:
         self.found: dict[str, list[dict[str, Any]]] = {}
@@ -143,3 +118,51 @@ def _records_of(source: Readable, span: Span) -> Iterator[tuple[int, bytes]]:
     lines = split_lines(read_range(source, span.start, span.length))
     places = accumulate(map(len, lines), initial=span.start)
     return ((at, line) for at, line in zip(places, lines, strict=False) if not line.isspace())
+
+
+def funnel(
+    parts: Sequence[str], table: SpanTable, unusual: "Counter[bytes]"
+) -> list[dict[str, Any]]:
+    """Return the numbers of records by outcome in each part.
+
+    A row has the ``name`` of the part, the records that ``entered`` it, that it ``emitted`` and
+    ``dropped``, the input records that ``failed`` in it, and its ``seconds``: an estimate, with
+    those of every try. A record that failed outside the parts, such as an invalid line or one that
+    ended its worker, is in no part.
+
+    Args:
+        parts: The names of the parts.
+        table: The settled spans.
+        unusual: Number of records of each disposition in spans with notes.
+    """
+    from dagster_dataops.operators.chains.chain_calls import seconds_of  # only for chains
+
+    rows = [{"name": name, "entered": 0, "emitted": 0, "dropped": 0, "failed": 0} for name in parts]
+    tally = unusual.copy()
+    tally[USUAL] += table.records - unusual.total()
+    by_fields = [(orjson.loads(disposition), number) for disposition, number in tally.items()]
+    in_parts = sum(number for fields, number in by_fields if "failed" in fields)
+    for fields, number in by_fields:
+        _add(rows, fields, number if fields else number - (table.failed - in_parts))
+    return [
+        {**row, "seconds": round(seconds_of(table.counts, part), 3)}
+        for part, row in enumerate(rows)
+    ]
+
+
+def _add(rows: list[dict[str, Any]], fields: dict[str, Any], records: int) -> None:
+    """Add records with one disposition."""
+    from dagster_dataops.operators.chains.chain_calls import part_of
+
+    entered: list[int] = fields.get("entered", [1] * len(rows))
+    emitted = [*entered[1:], 0 if "failed" in fields else fields.get("emitted", 1)]
+    for row, count, other in zip(rows, entered, emitted, strict=False):
+        row["entered"] += count * records
+        row["emitted"] += other * records
+    for reason, number in reasons_in(fields):
+        name = part_of(reason)
+        for row in rows:
+            if row["name"] == name:
+                row["dropped"] += number * records
+    if "failed" in fields:
+        rows[fields["failed"]]["failed"] += records

@@ -54,7 +54,10 @@ def publish_version(folder: NodeFolder, name: str, run: str, wait_seconds: float
         _make_drafts(folder, version)
         claim.check()
         manifest = commit(folder, version.manifest, claim.publishing, claim.draft)
-        _put_back_checks(folder, version)
+        kept = version.manifest.parts(version.folder)
+        with storage(folder.path, "put back the outcomes of checks"):  # which belong to the results
+            for output, (place, _) in version.manifest.parts(folder).items():
+                _link(checks_of(kept[output][0].result), checks_of(place.result))
         return manifest
     finally:
         claim.release()
@@ -76,9 +79,6 @@ def _check_intact(folder: NodeFolder, version: ResultVersion) -> None:
     """Check that the files of a version are unchanged since they were published.
 
     A hard link shares the content of a file that was edited in its place.
-
-    Raises:
-        VersionMissingError: A file is missing or was changed.
     """
     for place, part in version.manifest.parts(version.folder).values():
         if not place.result.exists():
@@ -118,14 +118,6 @@ def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:
     with storage(folder.path, "make the drafts of a version"):
         for source, target in pairs.items():
             _link(source, draft_of(target))
-
-
-def _put_back_checks(folder: NodeFolder, version: ResultVersion) -> None:
-    """Link the outcomes of the checks of a version to their place; they belong to its results."""
-    kept = version.manifest.parts(version.folder)
-    with storage(folder.path, "put back the outcomes of checks"):
-        for name, (place, _) in version.manifest.parts(folder).items():
-            _link(checks_of(kept[name][0].result), checks_of(place.result))
 
 
 def _link(source: Path, target: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
@@ -41,7 +41,7 @@ from dagster_dataops.checkpoints.resume.checkpoint_match import (
     differing_parts,
     without_torn,
 )
-from dagster_dataops.checkpoints.resume.merged_outputs import put_result
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result, seed_folder
 from dagster_dataops.checkpoints.resume.record_condition import (
     FACTS,
     INPUT,
@@ -60,7 +60,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
+from dagster_dataops.datasets.durable_files import storage, sync_folder
 from dagster_dataops.datasets.lines import (
     Interval,
     Line,
@@ -130,25 +130,15 @@ def redo_chosen(request: StartRequest, chosen: ChosenRecords) -> StartDecision:
 
 @dataclass(frozen=True)
 class _Result:
-    """A published result whose records can be processed again one by one.
-
-    Attributes:
-        folder: The folder of the node, with the format of the result.
-        manifest: The manifest of the result.
-        content: The map from records to result lines; without spans if each became one line.
-    """
+    """A published result whose records can be processed again one by one."""
 
     folder: NodeFolder
     manifest: Manifest
-    content: CheckpointContent
+    content: CheckpointContent  # its map; without spans if each record became one line
 
     @classmethod
     def of(cls, request: StartRequest, dataset: JsonlDataset) -> "_Result":
-        """Return the result of a node.
-
-        Raises:
-            RedoRefusedError: As `redo_chosen`.
-        """
+        """Return the result of a node."""
         folder = request.folder.as_published()
         place = str(folder.path if folder.outputs else folder.result)
         if not any(node.place.find(node.result) for node in (folder, *folder.outputs.values())):
@@ -207,14 +197,7 @@ def _kept(folder: NodeFolder, manifest: Manifest, place: str) -> CheckpointConte
 
 
 class _Outcome(NamedTuple):
-    """A record and its outcome.
-
-    Attributes:
-        line: The input line.
-        lines: The result lines.
-        fields: The disposition.
-        error: The row in the error file, if the record failed.
-    """
+    """A record and its outcome."""
 
     line: Line
     lines: Sequence[bytes]
@@ -254,15 +237,7 @@ class _Columns:
 
 
 class _Seed:
-    """Makes the checkpoint in which the chosen records are open.
-
-    Args:
-        result: The published result.
-        dataset: The input of the result.
-        condition: The condition that chooses the records.
-        redo: The entry of the journal that names the condition and the result.
-        text: The condition as it was written, for errors.
-    """
+    """Makes the checkpoint in which the chosen records are open."""
 
     def __init__(
         self,
@@ -289,13 +264,7 @@ class _Seed:
 
         If there are none, the checkpoint is deleted.
         """
-        folder = self._result.folder
-        for path in folders(folder.checkpoints):
-            if not (path / "journal").exists():
-                shutil.rmtree(path, ignore_errors=True)
-        folder.place.refresh()
-        place = fresh(folder.checkpoints).folder
-        make_folder(place)
+        place = seed_folder(self._result.folder)
         try:
             self._fill(place)
             self._check_columns()
@@ -452,11 +421,7 @@ class _Seed:
         return self._condition.holds(facts)
 
     def _check_columns(self) -> None:
-        """Check that at least one record has each column of the condition.
-
-        Raises:
-            ConditionColumnError: No record has one of them.
-        """
+        """Check that at least one record has each column of the condition."""
         manifest = self._result.manifest
         for name in self._columns.missing:
             if not (manifest.rows_out if name.side == RESULT else manifest.rows_in):
@@ -475,23 +440,14 @@ class _Seed:
 
 
 class _ResultSpan(NamedTuple):
-    """A span of the published result, or one failed record.
-
-    Attributes:
-        span: The span.
-        lines: The input lines.
-        dispositions: The disposition of each input line.
-        output: The result lines.
-        notes: The notes of the span.
-        row: The row in the error file, if it is a failed record.
-    """
+    """A span of the published result, or one failed record."""
 
     span: Span
     lines: list[Line]
     dispositions: list[bytes]
     output: list[bytes]
     notes: SpanNotes | None
-    row: dict[str, Any] | None = None
+    row: dict[str, Any] | None = None  # of the error file, if it is a failed record
 
     def outcomes(self, refuse: Callable[[str], Any]) -> Iterator[_Outcome]:
         """Yield the outcome of each record."""
@@ -572,14 +528,7 @@ def _stretches(
 
 
 def _failed_span(outcome: _Outcome, source: Readable | None, parts: Sequence[str]) -> FinishedSpan:
-    """Return a failed record as it was, as one span.
-
-    Args:
-        outcome: The record.
-        source: The input, if the span is to carry its checksum.
-        parts: The names of the parts, if the operator is a chain. The error file names the part
-            that failed; each part before counts as called once.
-    """
+    """Return a failed record as it was, as one span."""
     line = outcome.line
     length = line.end - line.start
     row = {key: value for key, value in (outcome.error or {}).items() if key not in _PLACE_FIELDS}
@@ -598,7 +547,7 @@ def _failed_span(outcome: _Outcome, source: Readable | None, parts: Sequence[str
 
 
 def _notes_of_failure(part: object, parts: Sequence[str]) -> SpanNotes | None:
-    """Return the notes of a record that failed in a part of a chain."""
+    """Return the notes of a record that failed in a part; those before count as called once."""
     if part not in parts:
         return None
     index = parts.index(str(part))

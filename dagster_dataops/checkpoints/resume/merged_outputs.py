@@ -3,18 +3,33 @@
 It is the segment that the kept journal of the node describes.
 """
 
+import shutil
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
+from dagster_dataops.datasets.durable_files import COPY_BYTES, make_folder, storage
 from dagster_dataops.datasets.lines import Interval, line_blocks, split_lines
 from dagster_dataops.datasets.writer import JsonlWriter, link_or_copy
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
+
+
+def seed_folder(folder: NodeFolder) -> Path:
+    """Make the folder of a new checkpoint of a published result; delete those without a journal.
+
+    The journal is written last: without it there is no checkpoint.
+    """
+    for path in folders(folder.checkpoints):
+        if not (path / "journal").exists():
+            shutil.rmtree(path, ignore_errors=True)
+    folder.place.refresh()  # the copy of a large result
+    new = fresh(folder.checkpoints).folder
+    make_folder(new)
+    return new
 
 
 def put_result(folder: NodeFolder, target: Path) -> None:
@@ -29,20 +44,14 @@ def put_result(folder: NodeFolder, target: Path) -> None:
     if manifest is None or not (manifest.outputs or manifest.parted or manifest.compressed_bytes):
         link_or_copy(folder.result.resolve(), target)
         return
-    if not manifest.outputs:
-        _join(folder.result, target)
-        return
     with JsonlWriter(target) as writer:
-        for lines in _merged(folder, manifest):
-            writer.write(b"".join(lines), len(lines))
-        writer.publish()
-
-
-def _join(result: Path, target: Path) -> None:
-    with JsonlWriter(target) as writer:
-        with storage(result, "read it back"), opened(result) as source:
-            for block in read_blocks(source, COPY_BYTES):
-                writer.write(block, 0)
+        if manifest.outputs:
+            for lines in _merged(folder, manifest):
+                writer.write(b"".join(lines), len(lines))
+        else:
+            with storage(folder.result, "read it back"), opened(folder.result) as source:
+                for block in read_blocks(source, COPY_BYTES):
+                    writer.write(block, 0)
         writer.publish()
 
 

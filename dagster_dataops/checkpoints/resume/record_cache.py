@@ -186,11 +186,6 @@ def journal_known(
 ) -> str:
     """Journal the known outcomes of open records of a checkpoint.
 
-    Args:
-        checkpoint: Of this run.
-        dataset: The input.
-        sources: Where the outcomes are, from `outcome_sources`.
-
     Returns:
         The line for the log; empty if no outcome is known.
     """

@@ -212,11 +212,7 @@ Test: TypeAlias = Comparison | Truth | Negation | Joined
 
 @dataclass(frozen=True)
 class RecordCondition:
-    """A condition on an input record and its outcome.
-
-    Attributes:
-        test: Its parsed form.
-    """
+    """A condition on an input record and its outcome."""
 
     test: Test
 

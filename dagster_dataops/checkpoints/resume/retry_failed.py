@@ -1,8 +1,6 @@
 """Decide which failed records are retried: those of a published result or an unfinished run."""
 
-import shutil
-
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
@@ -18,7 +16,7 @@ from dagster_dataops.checkpoints.resume.checkpoint_match import (
     differing_parts,
     without_torn,
 )
-from dagster_dataops.checkpoints.resume.merged_outputs import put_result
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result, seed_folder
 from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
@@ -29,7 +27,6 @@ from dagster_dataops.checkpoints.resume.start_decision import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
-    make_folder,
     storage,
     sync_folder,
     write_durably,
@@ -161,17 +158,8 @@ def _retrying(
 
 
 def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
-    """Return a new checkpoint whose only segment is the published result, as a link if possible.
-
-    The journal is written last: without it there is no checkpoint. Folders without a journal are
-    deleted.
-    """
-    for path in folders(folder.checkpoints):
-        if not (path / "journal").exists():
-            shutil.rmtree(path, ignore_errors=True)
-    folder.place.refresh()  # the copy of a large result
-    new = fresh(folder.checkpoints).folder
-    make_folder(new)
+    """Return a new checkpoint whose only segment is the published result, as a link if possible."""
+    new = seed_folder(folder)
     put_result(folder, segment_path(new, SEGMENT))
     with storage(folder.kept, "read the file"):
         journal = folder.kept.read_bytes()

@@ -45,11 +45,9 @@ class ResumableStream(Protocol):
     @property
     def parts(self) -> StageParts:
         """The stages of the stream."""
-        ...
 
     def as_present(self, stages: Any) -> Any:
         """Return stored stages; those that version 0.2 would have stored are the present ones."""
-        ...
 
     def restore(self, folder: Path, position: Position) -> str:
         """Continue at a position of the checkpoint in ``folder``.
@@ -57,7 +55,6 @@ class ResumableStream(Protocol):
         Returns:
             The reason why the position cannot be used; empty if the stream is there.
         """
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -178,12 +175,7 @@ def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> st
 
 
 def have_changed(parts: list[str], files: Sequence[str] = ()) -> str:
-    """Return a phrase such as ``its options have changed since``.
-
-    Args:
-        parts: The parts.
-        files: The options whose file has another content.
-    """
+    """Return a phrase such as ``its options have changed since``."""
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
     text = f"{in_words(parts)} {verb} changed since"
     return text + in_files(files) if "options" in parts else text
@@ -196,13 +188,7 @@ def in_files(options: Sequence[str]) -> str:
 
 
 def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing: list[str]) -> str:
-    """Return why a checkpoint is that of another run.
-
-    Args:
-        content: The checkpoint.
-        fingerprint: The fingerprint of the run.
-        differing: The parts that differ.
-    """
+    """Return why a checkpoint is that of another run."""
     before = content.fingerprint
     anew = before.compared_anew(fingerprint) if before is not None else []
     ruled = [part for part in differing if part in anew]

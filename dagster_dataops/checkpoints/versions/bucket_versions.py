@@ -69,7 +69,8 @@ class BucketVersions:
 
     def _fetch(self, head: NodeHead, folder: NodeFolder) -> None:
         """Fetch the files of a version, unless they are here; the manifest is written last."""
-        if _is_here(head, folder):
+        here = folder.manifest.exists() and folder.manifest.read_bytes() == head.manifest()
+        if here and all((folder.path / name).exists() for name in head.files):  # none was deleted
             return
         shutil.rmtree(folder.path, ignore_errors=True)
         make_folder(folder.path)
@@ -120,13 +121,6 @@ def _head(content: dict[str, object]) -> NodeHead:
 def _written_ns(head: NodeHead) -> int:
     """Return when the last file of a version was written."""
     return max((file["modified_ns"] for file in head.files.values()), default=0)
-
-
-def _is_here(head: NodeHead, folder: NodeFolder) -> bool:
-    """Return whether a version was fetched, and none of its files was deleted since."""
-    if not all((folder.path / name).exists() for name in head.files):
-        return False
-    return folder.manifest.exists() and folder.manifest.read_bytes() == head.manifest()
 
 
 def _set_time(path: Path, modified_ns: int) -> None:

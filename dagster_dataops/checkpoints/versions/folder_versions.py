@@ -39,11 +39,7 @@ _REMOVED: Final = ".removed-"
 
 
 class FolderVersions:
-    """The versions of the result of a node. What changes them holds the lock of the folder.
-
-    Args:
-        folder: Of the node.
-    """
+    """The versions of the result of a node. What changes them holds the lock of the folder."""
 
     def __init__(self, folder: NodeFolder) -> None:
         self._folder = folder

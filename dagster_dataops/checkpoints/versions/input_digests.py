@@ -27,11 +27,6 @@ _LONGEST_HEAD: Final = 1 << 16
 def write_input_digests(folder: NodeFolder, dataset: JsonlDataset, manifest: Manifest) -> None:
     """Write the draft of the digests of an input durably.
 
-    Args:
-        folder: Of the node.
-        dataset: The input.
-        manifest: Of the result that was made of it.
-
     Raises:
         StorageError: The disk refuses.
         InputError: The input cannot be read.
@@ -59,13 +54,7 @@ def _digests_of(dataset: JsonlDataset) -> Iterator["array[int]"]:
 
 
 class InputDigests:
-    """The digests of the input records of a result.
-
-    Args:
-        path: The file.
-        start: The byte of the first one.
-        count: How many there are.
-    """
+    """The digests of the input records of a result."""
 
     def __init__(self, path: Path, start: int, count: int) -> None:
         self._path, self._start, self._count = path, start, count

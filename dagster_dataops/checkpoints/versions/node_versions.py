@@ -14,11 +14,9 @@ class NodeVersions(Protocol):
 
     def numbers(self) -> list[int]:
         """Return the numbers of the versions, the oldest first."""
-        ...
 
     def manifest(self, number: int) -> bytes:
         """Return the manifest of a version as it was published; empty if it is gone."""
-        ...
 
     def get(self, number: int) -> ResultVersion:
         """Return a version. Its files are fetched when its folder is read.
@@ -26,7 +24,6 @@ class NodeVersions(Protocol):
         Raises:
             VersionMissingError: It is gone or damaged.
         """
-        ...
 
     def keep(self) -> bool:
         """Keep the result in place as the newest version; return whether a file was copied.
@@ -34,11 +31,9 @@ class NodeVersions(Protocol):
         Raises:
             StorageError: The disk or the store refuses. No version was made.
         """
-        ...
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove versions."""
-        ...
 
 
 def versions_at(folder: NodeFolder) -> NodeVersions:

@@ -40,11 +40,6 @@ class ResultVersion:
     ) -> "ResultVersion":
         """Return the version whose files are in a folder.
 
-        Args:
-            name: Its name.
-            folder: The folder, with the manifest at least.
-            fetch: Fetches the other files.
-
         Raises:
             VersionMissingError: It has no manifest that can be read.
         """

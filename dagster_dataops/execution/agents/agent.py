@@ -45,9 +45,6 @@ _LOOK_SECONDS: Final = 0.1
 class Agent:
     """An agent. `run` works until the end; other threads call the other methods.
 
-    Args:
-        order: The run.
-
     Attributes:
         messages: Its messages to the head. `Ended` is the last message.
         rests: Whether its process is to wait for the order of another run then.
@@ -88,16 +85,7 @@ class Agent:
         self.messages.put(ended)
 
     def _loaded(self, folder: Path) -> Operator | None:
-        """Say that the agent is ready; return its operator, if the environments agree.
-
-        Args:
-            folder: For its segments.
-
-        Raises:
-            InputError: This machine has no such input, or another one.
-            StorageError: This machine does not see the folder of the checkpoint, or the bucket.
-            WorkerError: The operator cannot be loaded here.
-        """
+        """Say that the agent is ready; return its operator, if the environments agree."""
         operator: Operator | None = None
         expected, here = self._order.environment, AgentEnvironment.here("")
         if here[:2] == expected[:2]:  # else the bytes of the operator mean something else
@@ -152,11 +140,7 @@ class Agent:
                 reported_at = time.monotonic()
 
     def _next_report(self) -> Said:
-        """Return the next report; say that the agent is alive while a store is slow.
-
-        Raises:
-            StorageError: A sync or an upload failed.
-        """
+        """Return the next report; say that the agent is alive while a store is slow."""
         if not self._order.outputs:
             return self._sink.report()
         with ThreadPoolExecutor(1) as pool:

@@ -45,10 +45,6 @@ class FailedRecordError(DataOpsError):
 class LeasedWork(WorkList):
     """The parts of the input that are leased to this node. Any thread may call its methods.
 
-    Args:
-        order: The run.
-        operator: Its operator.
-
     Attributes:
         workers: The number of worker processes.
         stopped: Whether the head has asked the agent to stop.

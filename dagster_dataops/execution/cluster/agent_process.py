@@ -16,11 +16,7 @@ _WAIT_MS: Final = 50
 
 
 def main(descriptor: int) -> NoReturn:
-    """Work until the end of the run, or of the head; then for other runs if it is to rest.
-
-    Args:
-        descriptor: Of the socket to the head.
-    """
+    """Work until the end of the run, or of the head; then for other runs if it is to rest."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the head handles Ctrl-C
     channel = Channel(socket.socket(fileno=descriptor))
     rests = True

@@ -142,12 +142,7 @@ class SubprocessAgents(AgentPool):
 
 
 class SubprocessAgent(AgentHandle):
-    """One agent.
-
-    Args:
-        process: Its process.
-        channel: Messages to and from it.
-    """
+    """One agent."""
 
     def __init__(self, process: "Popen[bytes]", channel: Channel) -> None:
         self.process = process

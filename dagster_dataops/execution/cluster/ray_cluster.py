@@ -150,9 +150,6 @@ class RayAgents(AgentPool):
     """Agents that are actors of Ray.
 
     Ray does not restart them, or repeat their calls: the head does lost work again.
-
-    Args:
-        cluster: The name of the cluster, for errors.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -239,9 +236,6 @@ class RayAgents(AgentPool):
 
 class RayAgent(AgentHandle):
     """One agent.
-
-    Args:
-        actor: Its actor.
 
     Attributes:
         node: The id of its node; empty until it has sent a message.
@@ -396,11 +390,7 @@ def _ray() -> Any:
 
 
 def _check_port(address: str) -> None:
-    """Check that something answers at an address with a port; Ray would try for minutes.
-
-    Raises:
-        OSError: Nothing answers.
-    """
+    """Check that something answers at an address with a port; Ray would try for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()

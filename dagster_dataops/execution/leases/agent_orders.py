@@ -19,12 +19,7 @@ _SEGMENTS: Final = 10_000  # of one agent: its workers, and those that replace d
 
 
 class AgentOrders:
-    """Makes the orders of a run.
-
-    Args:
-        sink: Receives the finished spans of the run.
-        cluster: The machines of the agents.
-    """
+    """Makes the orders of a run."""
 
     def __init__(self, sink: CheckpointSink, cluster: Cluster) -> None:
         self._sink = sink

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any, Final
 
 from dagster_dataops.execution.agent_pool import AgentPool
@@ -11,30 +10,12 @@ _LOOK_SECONDS: Final = 10.0
 _GRACE_LOOKS: Final = 3  # after an agent was ended, until the other run has its place
 
 
-class ShareStep(Enum):
-    """A change of the number of agents.
-
-    Attributes:
-        NONE: None.
-        LESS: End one.
-        MORE: Start one.
-    """
-
-    NONE = "none"
-    LESS = "less"
-    MORE = "more"
-
-
 class FairShare:
     """Shares the nodes of a cluster with other runs.
 
     A run that waits for agents shows this to the others. A run that has at least two agents more
     ends one. The cluster gives its place to the run that has waited longest. The run starts the
     agent again when no run waits any more.
-
-    Args:
-        pool: The agents of this run.
-        resources: The resources that each reserves.
     """
 
     def __init__(self, pool: AgentPool, resources: Mapping[str, Any]) -> None:
@@ -43,8 +24,8 @@ class FairShare:
         self._given_up = 0
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
-    def check(self, ready: int, pending: int, *, leaving: bool) -> ShareStep:
-        """Return the change that is due.
+    def check(self, ready: int, pending: int, *, leaving: bool) -> int:
+        """Return the change of the number of agents that is due: -1, 0 or 1.
 
         Args:
             ready: Number of agents that work.
@@ -53,15 +34,15 @@ class FairShare:
         """
         now = time.monotonic()
         if now < self._look_at:
-            return ShareStep.NONE
+            return 0
         self._look_at = now + _LOOK_SECONDS
         self._pool.ask(self._resources, ready if pending else None)
         asked = self._pool.asked(self._resources)
         if asked and not leaving and min(asked) + 1 < ready:
             self._given_up += 1
             self._look_at = now + _GRACE_LOOKS * _LOOK_SECONDS
-            return ShareStep.LESS
+            return -1
         if self._given_up and not asked and not pending:
             self._given_up -= 1
-            return ShareStep.MORE
-        return ShareStep.NONE
+            return 1
+        return 0

@@ -24,8 +24,7 @@ from dagster_dataops.execution.agent_pool import (
 )
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
-from dagster_dataops.execution.leases.agent_state import AgentState
-from dagster_dataops.execution.leases.fair_share import FairShare, ShareStep
+from dagster_dataops.execution.leases.fair_share import FairShare
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from dagster_dataops.execution.leases.node_wait import NodeWait
 from dagster_dataops.foundation.places.opening import open_readable
@@ -34,6 +33,8 @@ from dagster_dataops.foundation.places.range_source import close_readable
 if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure
 
+
+_RECALL_SECONDS: Final = 1.0
 _WAIT_SECONDS: Final = 0.1
 _LEASE_BYTES: Final = 64 << 20
 _SILENT_SECONDS: Final = 15.0
@@ -47,13 +48,49 @@ _PARTS: Final = {
 }
 
 
-class Head:
-    """Runs the open records of an attempt by agents.
+class AgentState:
+    """State of one agent, as seen by the head.
 
-    Args:
-        sink: Receives the finished spans.
-        cluster: The machines of the agents.
+    Attributes:
+        node: The name of its machine; empty until it is ready.
+        placed: Whether it has started on a node.
+        ready: Whether it has reported that it is ready.
+        leaving: Whether it ends after its work, without a replacement. It gets no other.
+        silent: Whether its leases were revoked because it was silent. It gets no other.
+        last_message_at: When its last message arrived; a monotonic time.
     """
+
+    def __init__(self, handle: AgentHandle) -> None:
+        self._handle = handle
+        self.node = ""
+        self.placed = False
+        self.ready = False
+        self.leaving = False
+        self.silent = False
+        self.last_message_at = time.monotonic()
+        self._recall_at = 0.0
+
+    @property
+    def works(self) -> bool:
+        """Whether it gets work."""
+        return self.ready and not self.silent and not self.leaving
+
+    def leave(self) -> None:
+        """Ask it to end, after the work that its workers have begun."""
+        self.leaving = True
+        self._handle.send(Command.RECALL)
+        self._handle.send(Command.FINISH)
+
+    def recall(self) -> None:
+        """Ask for the stretches that no worker was given, at most once a second."""
+        now = time.monotonic()
+        if now >= self._recall_at:
+            self._recall_at = now + _RECALL_SECONDS
+            self._handle.send(Command.RECALL)
+
+
+class Head:
+    """Runs the open records of an attempt by agents."""
 
     def __init__(self, sink: CheckpointSink, cluster: Cluster) -> None:
         self._sink = sink
@@ -231,14 +268,14 @@ class Head:
         else:
             self._wait.check(placed=any(agent.placed for agent in agents))
         leaving = any(agent.leaving for agent in agents)
-        match self._share.check(len(ready), pending, leaving=leaving):
-            case ShareStep.LESS:
-                ready[-1].leave()
-                self._sink.attempt.log(
-                    f"the agent on {ready[-1].node} makes room for another run that waits"
-                )
-            case ShareStep.MORE:
-                self._start_agent()
+        change = self._share.check(len(ready), pending, leaving=leaving)
+        if change < 0:
+            ready[-1].leave()
+            self._sink.attempt.log(
+                f"the agent on {ready[-1].node} makes room for another run that waits"
+            )
+        elif change > 0:
+            self._start_agent()
 
     def _supply(self) -> None:
         """Lease free bytes to agents with little work; if none is free, recall some."""
@@ -246,7 +283,9 @@ class Head:
         for handle, agent in self._agents.items():
             if not agent.works:
                 continue
-            size = self._lease_size()
+            # At most a fair share of half of the rest: leases become smaller towards the end,
+            # whatever the speed of each agent; what a slow one has not begun is recalled.
+            size = max(1, min(_LEASE_BYTES, self._schedule.free // (2 * self._count)))
             while self._schedule.leased(agent) <= size and self._lease(handle, size):
                 pass
             some_idle = some_idle or not self._schedule.leased(agent)
@@ -258,14 +297,6 @@ class Head:
         if lease is not None:
             handle.send(lease)
         return lease is not None
-
-    def _lease_size(self) -> int:
-        """Return the size of a lease: at most a fair share of half of the rest.
-
-        So leases become smaller towards the end, whatever the speed of each agent; what a slow one
-        has not begun is recalled.
-        """
-        return max(1, min(_LEASE_BYTES, self._schedule.free // (2 * self._count)))
 
     def _end(self) -> None:
         """End the agents; after a failure or interrupt journal their finished records first.

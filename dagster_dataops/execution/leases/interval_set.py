@@ -11,9 +11,6 @@ class IntervalSet:
 
     Args:
         intervals: Its intervals; they may not overlap.
-
-    Attributes:
-        size: Number of positions.
     """
 
     def __init__(self, intervals: Iterable[Interval] = ()) -> None:

@@ -17,11 +17,6 @@ class NodeWait:
 
     The limit ``start_seconds`` of the cluster counts the time without an agent. Time in which other
     runs use the nodes does not count: a run waits for its turn.
-
-    Args:
-        cluster: The machines of the agents.
-        resources: Resources that each agent reserves.
-        log: Shows a note.
     """
 
     def __init__(
@@ -57,7 +52,9 @@ class NodeWait:
             self._waited += now - self._counted_at
         self._counted_at = now
         if self._waited > self._cluster.start_seconds:
-            raise ClusterError(str(self._cluster), self._reason())
+            seconds = f"{self._cluster.start_seconds:g} s"
+            reason = f"no agent was ready within {seconds}. {self._wanted()}"
+            raise ClusterError(str(self._cluster), reason)
         if now >= self._note_at:
             self._note_at = now + _NOTE_SECONDS
             self._log(self._note(room))
@@ -71,9 +68,6 @@ class NodeWait:
             Room.NONE: f"waiting for a node: none can hold an agent; {limit}",
         }[room]
         return f"{text}. {self._wanted()}"
-
-    def _reason(self) -> str:
-        return f"no agent was ready within {self._cluster.start_seconds:g} s. {self._wanted()}"
 
     def _wanted(self) -> str:
         return f"Each takes {dict(self._resources)}; {self._cluster.describe()}"

@@ -47,11 +47,7 @@ def release_agents(attempt: NodeAttempt) -> None:
 
 
 class StayingAgents(Cluster):
-    """A cluster whose agents rest after a run.
-
-    Args:
-        cluster: The cluster.
-    """
+    """A cluster whose agents rest after a run."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -163,11 +159,7 @@ class StayingAgents(Cluster):
 
 
 class _AgentsOfRun(AgentPool):
-    """The agents of one run.
-
-    Attributes:
-        heard: Messages that the run has not received.
-    """
+    """The agents of one run."""
 
     def __init__(self, agents: StayingAgents, pool: AgentPool) -> None:
         self._agents, self._pool = agents, pool

@@ -166,12 +166,7 @@ def async_callers(
 
 def _ends_run(error: BaseException) -> bool:
     """Return whether an exception of a call is no failure of its record."""
-    return isinstance(error, ENDS_OF_RUN) or _is_cancelled(error)
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    """Return whether ``error`` ends the current task; the operator may raise the same class."""
     if not isinstance(error, asyncio.CancelledError):
-        return False
-    task = asyncio.current_task()
+        return isinstance(error, ENDS_OF_RUN)
+    task = asyncio.current_task()  # the operator may raise the same class
     return task.ending if isinstance(task, CallTask) else bool(task and task.cancelling())

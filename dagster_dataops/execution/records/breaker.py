@@ -66,12 +66,7 @@ class Breaker:
             return [start for start, _ in self._last_failed]
 
     def count(self, outcome: Outcome, start: int) -> None:
-        """Count the outcome of a record's last attempt; a blank line does not count.
-
-        Args:
-            outcome: The outcome.
-            start: Byte position of the line.
-        """
+        """Count the outcome of a record's last attempt; a blank line does not count."""
         if isinstance(outcome, Failure):
             if self._counts(outcome):
                 self._last_failed.append((start, self._successes))
@@ -88,11 +83,9 @@ class Breaker:
                 return
             self._row.succeeded()
             self._successes += 1
-            while self._last_failed and self._is_over(*self._last_failed[0]):
+            over = self._successes - self._in_flight
+            while self._last_failed and self._last_failed[0][1] <= over:
                 self._last_failed.popleft()
-
-    def _is_over(self, _: int, successes_before: int) -> bool:
-        return self._successes - successes_before >= self._in_flight
 
     def _counts(self, failure: Failure) -> bool:
         return bool(self._limit) and failure.exception != INVALID_LINE

@@ -154,7 +154,9 @@ class CallSteps:
         if not valid:
             return invalid
         finished = yield from self._of_valid(valid, records)
-        return sorted(invalid + finished, key=_start) if invalid else finished
+        if not invalid:
+            return finished
+        return sorted(invalid + finished, key=lambda result: result.line.start)
 
     def _of_valid(self, lines: list[Line], records: list[Record]) -> Steps[list[Finished]]:
         """Call once for all records; if that fails, once for each half of their lines."""
@@ -173,11 +175,7 @@ class CallSteps:
     def _outcomes(
         self, lines: Sequence[Line], records: Sequence[Record], returned: Any
     ) -> list[Finished]:
-        """Return the outcome of each record from the return value of a call.
-
-        Raises:
-            ContractError: It is no list, or a list of the wrong length.
-        """
+        """Return the outcome of each record from the return value of a call."""
         if self._batch == "forward_window":
             return self._of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
@@ -217,10 +215,6 @@ class CallSteps:
         first, *others = lines
         merged = [Finished(line, b"", MERGED) for line in others]
         return [Finished(first, encoded, emitting(len(returned))), *merged]
-
-
-def _start(result: Finished) -> int:
-    return result.line.start
 
 
 def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> list[Finished]:

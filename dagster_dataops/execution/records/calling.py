@@ -174,9 +174,6 @@ def _opened_call(
     """Open an operator and yield the function that calls it.
 
     Other arguments are those of `calling_each`; ``recorded`` is that of `record_function`.
-
-    Raises:
-        OperatorOpenError: The operator cannot be opened.
     """
     context, times, watch = context_of(operator), part_times(operator), column_watch(operator)
     changes = change_watch(operator)

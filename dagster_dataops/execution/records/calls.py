@@ -46,12 +46,6 @@ def opened_calls(
 ) -> Iterator[Calls]:
     """Yield an operator open for calls, with failures and tries of its own.
 
-    Args:
-        operator: A record operator.
-        interrupts: As for `calling_each`.
-        tally: Receives counts and dispositions.
-        around: As for `calling_each`.
-
     Raises:
         OperatorOpenError: The operator cannot be opened.
     """
@@ -60,11 +54,4 @@ def opened_calls(
     retries = Retries(settings, breaker=breaker)
     calling: Callable[..., Any] = calling_once if operator.__dataops__.spec.batch else calling_each
     with calling(operator, interrupts, around, retries, tally) as call:
-        yield Calls(
-            operator=operator,
-            settings=settings,
-            call=call,
-            breaker=breaker,
-            retries=retries,
-            tally=tally,
-        )
+        yield Calls(operator, settings, call, breaker, retries, tally)

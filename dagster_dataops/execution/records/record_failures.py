@@ -196,11 +196,6 @@ def error_row(failure: Failure, line: bytes, operator: str) -> dict[str, Any]:
 
     They are operator, part (of a chain only), exception, message, traceback, attempts, those of its
     details, and input (the record; the raw text, cut at 64 KB, where it is none).
-
-    Args:
-        failure: Its failure.
-        line: Its line.
-        operator: Qualified name.
     """
     return {
         "operator": operator,

@@ -16,14 +16,7 @@ _Mark: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 class Finished(NamedTuple):
-    """A line and what became of it.
-
-    Attributes:
-        line: The line.
-        outcome: Its outcome.
-        disposition: Of its record.
-        counts: What the calls counted that ended with it.
-    """
+    """A line and what became of it."""
 
     line: Line
     outcome: Outcome

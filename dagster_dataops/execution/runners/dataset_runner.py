@@ -64,12 +64,7 @@ from dagster_dataops.records import Record, decode, encode
 
 
 class DatasetRunner(Runner):
-    """Runs dataset operators.
-
-    Args:
-        operator: The operator.
-        inputs: One dataset for each of its parameters.
-    """
+    """Runs dataset operators."""
 
     def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
         identity = " ".join(dataset.identity for dataset in inputs)

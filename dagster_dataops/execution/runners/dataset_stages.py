@@ -5,6 +5,7 @@ An input with lines that are no records is left to one thread, which reports the
 
 import heapq
 import marshal
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ class DatasetStages:
         self._sent = SentOperator(attempt.operator)
         self._inputs = list(attempt.inputs)
         self.records = 0
-        self.lacking: dict[str, int] = {}
+        self.lacking = Counter[str]()
 
     def run(self) -> bool:
         """Run the stages; return whether all lines of the inputs are records that can be split."""
@@ -100,12 +101,14 @@ class DatasetStages:
         plan = self._regrouping.plan(sum(sizes), memory, self._sampled)
         sources = [SentLocation(self._stages.shared(dataset.location)) for dataset in self._inputs]
         split = _SplitInput(self._sent, self._stages.folder, sizes, sources, plan)
-        counts = self._stages.run("split", split, ranges, plan)
+        counts: Sequence[Any] = self._stages.run("split", split, ranges, plan)
         if any(count["refused"] for count in counts):
             self._stages.forget()
             self._attempt.log("lines of its input cannot be put into partitions; using one thread")
             return False
-        self._sum(counts)
+        self.records = sum(count["records"] for count in counts)
+        for count in counts:
+            self.lacking.update(count["lacking"])
         self._count = plan.partitions
         inputs = [cast("int", task["input"]) for task in ranges]
         work = _Work(self._sent, self._stages.folder, sizes, inputs, memory)
@@ -113,12 +116,6 @@ class DatasetStages:
         self._stages.run("work", work, numbers, [plan, ranges])
         self._stages.end()
         return True
-
-    def _sum(self, counts: Sequence[Any]) -> None:
-        for count in counts:
-            self.records += count["records"]
-            for name, number in count["lacking"].items():
-                self.lacking[name] = self.lacking.get(name, 0) + number
 
     def lines(self) -> Iterator[tuple[bytes, int]]:
         """Yield lines of the result, and their number.
@@ -297,7 +294,7 @@ class _DecodedLines:
     def __init__(self, keys: Sequence[ReadKey]) -> None:
         self._keys = keys
         self.count, self.refused = 0, False
-        self.lacking: dict[str, int] = {}
+        self.lacking = Counter[str]()
 
     def records(self, lines: Iterable[bytes]) -> Iterator[Record]:
         for line in lines:
@@ -309,7 +306,7 @@ class _DecodedLines:
             self.count += 1
             for key in self._keys:
                 if not key.is_in(record):
-                    self.lacking[key.name] = self.lacking.get(key.name, 0) + 1
+                    self.lacking[key.name] += 1
             yield record
 
 

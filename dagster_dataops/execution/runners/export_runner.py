@@ -26,12 +26,7 @@ from dagster_dataops.records import Record, decode
 
 
 class ExportRunner(DatasetRunner):
-    """Runs export operators.
-
-    Args:
-        operator: The operator.
-        inputs: One dataset.
-    """
+    """Runs export operators."""
 
     def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
         super().__init__(operator, inputs)

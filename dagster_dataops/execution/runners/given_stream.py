@@ -27,17 +27,12 @@ _SINGLE: Final = ExecutionSettings(concurrency_mode="single")
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An object that makes a stream, such as a reader.
+    """An object that makes a stream, such as a reader."""
 
-    Attributes:
-        name: Name of its asset.
-    """
-
-    name: str
+    name: str  # of its asset
 
     def stream(self) -> "Operations":
         """Return the stream, at its start."""
-        ...
 
 
 class GivenStream(Operator):
@@ -81,12 +76,8 @@ def given_stream(name: str, make: Callable[..., object], target: object = None) 
         name=name,
         kind=STREAM,
         target=target or _given,
-        options=(),
-        any_option=False,
         settings=_SINGLE,
         inputs=0,
-        streamed=(),
-        asynchronous=False,
     )
     operator.__dataops__ = Invocation(spec=spec, options={}, settings=_SINGLE)
     operator.make = make
@@ -98,19 +89,19 @@ def _given() -> None: ...
 
 def of_partition(operator: Operator, partition: str | None) -> Operator:
     """Return the operator to run for one partition; only a `GivenStream` depends on it."""
-    if not isinstance(operator, GivenStream):
-        return operator
-    copied = copy.copy(operator)
-    copied.partition = partition
-    return copied
+    return _changed(operator, "partition", partition)
 
 
 def of_first(operator: Operator, limit: int) -> Operator:
     """Return the operator of a preview; a `GivenStream` ends after ``limit`` items."""
+    return _changed(operator, "limit", limit)
+
+
+def _changed(operator: Operator, name: str, value: object) -> Operator:
     if not isinstance(operator, GivenStream):
         return operator
     copied = copy.copy(operator)
-    copied.limit = limit
+    setattr(copied, name, value)
     return copied
 
 

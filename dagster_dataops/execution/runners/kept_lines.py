@@ -38,15 +38,9 @@ def called(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class ResultBlock(NamedTuple):
-    """A block of the input and its result.
+    """A block of the input and its result."""
 
-    Attributes:
-        span: Of its records that did not fail.
-        output: The result lines.
-        notes: The outcomes of these records.
-    """
-
-    span: Span
+    span: Span  # of its records that did not fail
     output: bytes
     notes: SpanNotes | None
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import xxhash
 from typing_extensions import override
@@ -33,12 +33,16 @@ from dagster_dataops.foundation.places.bucket import (
     location_of,
 )
 
+if TYPE_CHECKING:
+    from dagster_dataops.foundation.places.result_store import ResultStore
+
 _ENTRY: Final = struct.Struct("<QQQ")  # offset, bytes, checksum
 _END: Final = struct.Struct("<QQ")  # checksum and number of the entries
 _NAME: Final = re.compile(r"[a-z]+-[0-9]{6,}")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _FOLDER: Final = "dagster-dataops-stages"
 _LEAST_AT_ONCE: Final = 512 << 10  # bytes that are read by one request, in order
+_MOST_SENT: Final = 8 << 20  # bytes that are sent by one request
 _TAIL_BYTES: Final = 8 << 10  # that are read first, with most lists of parts
 _MOST_KNOWN: Final = 8 << 10  # lists of parts in the memory of a process: up to 6 KB each
 _REQUESTS: Final = 8  # at the same time
@@ -98,7 +102,7 @@ class PartsFolder:
         if self.objects is not None:
             key = path.removeprefix(f"{self.objects.bucket.url}/")
             if key.startswith(self.objects.key):
-                _objects().remove(BucketFile(self.objects.bucket, key))
+                _store(self.objects).remove([key])
             return
         if Path(path).parent == self.path:
             remove(Path(path))
@@ -130,11 +134,7 @@ def file_name(kind: str, number: int) -> str:
 
 
 class SentLocation:
-    """A location that another process of the run gets with all options of its store.
-
-    Attributes:
-        location: The location.
-    """
+    """A location that another process of the run gets with all options of its store."""
 
     def __init__(self, location: Location) -> None:
         self.location = location
@@ -161,7 +161,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
 def write_parts(file: Location, parts: Iterable[bytes]) -> None:
     """Write a file of parts."""
     if isinstance(file, BucketFile):
-        _objects().put(file, _content(parts))
+        _put(file, _content(parts))
         return
     path = Path(file)
     draft = draft_of(path.with_name(f"{path.name}-{uuid.uuid4().hex}"))  # of this process alone
@@ -169,6 +169,33 @@ def write_parts(file: Location, parts: Iterable[bytes]) -> None:
         with draft.open("wb") as opened:
             opened.writelines(_content(parts))
         draft.replace(path)
+
+
+def _store(file: BucketFile) -> "ResultStore":
+    from dagster_dataops.foundation.places.open_stores import reading  # only with a bucket
+
+    return reading(file.bucket)
+
+
+def _put(file: BucketFile, content: Iterator[bytes]) -> None:
+    """Make an object, by one request if it is small; an error leaves none."""
+    store, block = _store(file), bytearray()
+    for piece in content:
+        block += piece
+        if len(block) >= _MOST_SENT:
+            break
+    else:
+        store.put(file.key, bytes(block))
+        return
+    upload = store.begin_upload(file.key, _MOST_SENT)
+    try:
+        upload.write(bytes(block))
+        for piece in content:
+            upload.write(piece)
+        upload.finish()
+    except BaseException:
+        upload.abort()
+        raise
 
 
 def _content(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -184,10 +211,10 @@ def _content(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 def _size(file: Location) -> int:
     if isinstance(file, BucketFile):
-        size: int | None = _objects().size(file)
-        if size is None:
+        status = _store(file).status(file.key)
+        if status is None:
             raise DamagedPartError(_name(file))
-        return size
+        return status.size
     with _reading(file):
         return os.stat(file).st_size  # noqa: PTH116 - a path, or the copy of an object
 
@@ -199,10 +226,12 @@ def read_object(file: BucketFile, start: int, length: int) -> bytes:
         DamagedPartError: There is no such object.
         StorageError: The store cannot be reached.
     """
-    data: bytes | None = _objects().read(file, start, length)
-    if data is None:
-        raise DamagedPartError(_name(file))
-    return data
+    from dagster_dataops.foundation.places.result_store import ConflictError
+
+    try:
+        return _store(file).read_range(file.key, start, length, None)
+    except ConflictError:
+        raise DamagedPartError(_name(file)) from None
 
 
 def _read(file: Location, start: int, length: int) -> bytes:
@@ -213,12 +242,6 @@ def _read(file: Location, start: int, length: int) -> bytes:
     with _reading(file), open(file, "rb") as opened:  # noqa: PTH123
         opened.seek(start)
         return opened.read(length)
-
-
-def _objects() -> Any:
-    from dagster_dataops.checkpoints.places import part_objects  # only with a bucket
-
-    return part_objects
 
 
 def _name(file: Location) -> str:
@@ -353,12 +376,7 @@ def _entries_of_object(file: BucketFile) -> "array[int]":
 
 
 class Column(_LazyParts):
-    """The part of one number in each of several files.
-
-    Args:
-        files: The files.
-        number: Of the part.
-    """
+    """The part of one number in each of several files."""
 
     def __init__(self, files: Sequence[Location], number: int) -> None:
         self._files, self._number = files, number

@@ -32,12 +32,7 @@ _MB: Final = 1 << 20
 
 
 class RecordRunner(Runner):
-    """Runs record operators.
-
-    Args:
-        operator: The operator.
-        inputs: Its only input.
-    """
+    """Runs record operators."""
 
     def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
         (self._dataset,) = inputs
@@ -65,7 +60,9 @@ class RecordRunner(Runner):
         note = self._journal_known(attempt.start, checkpoint)
         if note:
             checkpoint.count_resumed()
-            attempt.start = _noted(attempt.start, note)
+            if attempt.start.kind is not StartKind.FRESH:
+                note = f"{attempt.start.note}; {note}"
+            attempt.start = attempt.start._replace(note=note)
         with attempt.shown(sink.state):
             for _ in range(1 + _MOST_REPAIRS):
                 work.open = checkpoint.table.gaps(work.content)
@@ -120,12 +117,6 @@ def _reopen_replaced(checkpoint: Checkpoint) -> None:
     checkpoint.reopen(ReopenedEntry(starts, retries=False), None)
     checkpoint.sync()
     forget(checkpoint.folder)
-
-
-def _noted(start: StartDecision, note: str) -> StartDecision:
-    """Return ``start`` with a note of reused outcomes, which replaces that of a fresh start."""
-    fresh = start.kind is StartKind.FRESH
-    return start._replace(note=note if fresh else f"{start.note}; {note}")
 
 
 def _process(sink: CheckpointSink) -> None:

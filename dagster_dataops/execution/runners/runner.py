@@ -36,16 +36,10 @@ class Runner(Protocol):
 
     def run(self, attempt: NodeAttempt) -> Drafts:
         """Process the records without an outcome, and return the drafts of the result."""
-        ...
 
 
 def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
-    """Return the runner of an operator; only its module is imported.
-
-    Args:
-        operator: The operator.
-        inputs: The datasets that it reads.
-    """
+    """Return the runner of an operator; only its module is imported."""
     module, _, name = operator.__dataops__.spec.kind.runner.partition(":")
     runner: Runner = getattr(import_module(module), name)(operator, inputs)
     return runner

@@ -107,13 +107,7 @@ class _Selection:
         self.examples: dict[str, list[dict[str, Any]]] = {}
 
     def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
-        """Write the lines of kept records, and which ones these are; return how many were dropped.
-
-        Raises:
-            DatasetOperatorError: ``keep`` failed, or did not yield one bool per sketch.
-            InputError: The input changed in the meantime.
-            RunStoppedError: A stop was requested.
-        """
+        """Write the lines of kept records, and which these are; return how many were dropped."""
         dropped, changes = 0, hasattr(self._sink.attempt.operator, CHANGE)
         with opened(self._sink.work.dataset.location) as source:
             examples = DropExamples(source)
@@ -185,10 +179,6 @@ def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[list[Any]
 
 class _Verdicts:
     """Checks the verdicts that ``keep`` yields.
-
-    Args:
-        sink: Of the selection.
-        decide: Returns the verdicts, an iterable.
 
     Attributes:
         change: ``change`` of the operator; ``None`` if all verdicts are bools.

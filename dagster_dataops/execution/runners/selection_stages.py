@@ -196,11 +196,7 @@ class _Sketches:
         self._folder, self._objects = folder, None if objects is None else SentLocation(objects)
 
     def read(self, places: list[list[Any]]) -> Iterator[list[Any]]:
-        """Yield the sketches, some hundred at a time.
-
-        Args:
-            places: Segment or key, offset and length of their outputs, in order.
-        """
+        """Yield the sketches, some hundred at a time."""
         if self._objects is None:
             with closing(SegmentReader(Segments(self._folder))) as reader:
                 for segment, offset, length in places:

@@ -71,11 +71,7 @@ Returned = TypeVar("Returned")
 
 
 class SentOperator:
-    """An operator that is pickled as workers get operators.
-
-    Attributes:
-        operator: The operator.
-    """
+    """An operator that is pickled as workers get operators."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -105,9 +101,6 @@ class StageTask(ABC):
 
     def __call__(self, task: Record) -> Record:
         """Do a task, unless an object in a bucket tells that it is done.
-
-        Args:
-            task: Describes the task; it has its number.
 
         Returns:
             What the run needs to know of the task.
@@ -167,9 +160,6 @@ class Stages:
         fingerprint: Of the step.
         state: Returns the progress of the step.
         checkpoint: Of the step, if it has one; it is synced while stages run.
-
-    Attributes:
-        folder: The folder.
     """
 
     def __init__(
@@ -250,7 +240,9 @@ class Stages:
             RunStoppedError: A stop was requested.
         """
         folder, kind = self.folder.path / name, task.kind
-        self._remove_unfinished()
+        for pattern in (".*", "scratch-*"):  # what killed tasks have left
+            for left in self.folder.path.glob(pattern):
+                remove(left)
         tasks = write_records(folder / "tasks.jsonl", records, name, scratch=True)
         source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r} {self._before}"
         fingerprint = replace(self._fingerprint, input=source)
@@ -275,12 +267,6 @@ class Stages:
             from dagster_dataops.execution.leases.staying_agents import release_agents
 
             release_agents(self._attempt)
-
-    def _remove_unfinished(self) -> None:
-        """Delete what killed tasks have left."""
-        for pattern in (".*", "scratch-*"):
-            for left in self.folder.path.glob(pattern):
-                remove(left)
 
     def _remove_old(self, folder: Path, kind: str) -> None:
         """Delete journal and files of other tasks, so that a power loss brings none back.
@@ -426,11 +412,7 @@ class _TaskStorageError(Exception):
 
 
 class StageOperator(Operator):
-    """Does the tasks of a stage.
-
-    Attributes:
-        task: Does one task.
-    """
+    """Does the tasks of a stage."""
 
     task: StageTask
 
@@ -462,12 +444,8 @@ def _stage_operator(outer: Operator, task: StageTask, *, shared: bool) -> StageO
         name=spec.name,
         kind=RECORD,
         target=StageOperator,
-        options=(),
-        any_option=False,
         settings=inner,
         inputs=1,
-        streamed=(),
-        asynchronous=False,
     )
     operator.__dataops__ = Invocation(spec=inner_spec, options={}, settings=inner)
     operator.task = task

@@ -124,12 +124,7 @@ def _stamps(stage: Stage) -> list[list[int] | None]:
 
 
 class StreamRunner(Runner):
-    """Runs stream operators.
-
-    Args:
-        operator: The operator.
-        inputs: One dataset for each of its parameters.
-    """
+    """Runs stream operators."""
 
     def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
         for dataset in inputs:
@@ -201,11 +196,7 @@ class StreamRunner(Runner):
 
 
 class _StreamWriter:
-    """Writes the rest of a stream to its checkpoint.
-
-    Attributes:
-        reads: Takes the files that are read.
-    """
+    """Writes the rest of a stream to its checkpoint."""
 
     reads: FileReadLog
 
@@ -233,21 +224,12 @@ class _StreamWriter:
         )
 
     def run(self, ticker: Ticker) -> None:
-        """Write until the stream has ended, and journal all items.
-
-        Raises:
-            StreamItemError: An item is not a record.
-            RunStoppedError: A stop was requested; the written items are settled.
-        """
+        """Write until the stream has ended, and journal all items."""
         self._write(iter(self._stream), ticker)
         self._journal(time.monotonic())
 
     def check_any_item(self) -> None:
-        """Check that at least one item succeeded if any failed.
-
-        Raises:
-            OutageError: Items failed, and no item succeeded.
-        """
+        """Check that at least one item succeeded if any failed."""
         failed = self._stream.errors
         if self._written or not failed:
             return

@@ -38,17 +38,12 @@ class CallTask(asyncio.Task[T]):
     ) -> None:
         self._within = within_call
         self._call = _caller.get() if within_call else None
-        self._ending = self._asked = False  # to be cancelled: by the run, and by the call
+        self.ending = self._asked = False  # to be cancelled: by the run, by `end`; by the call
         super().__init__(coroutine, loop=loop)
-
-    @property
-    def ending(self) -> bool:
-        """Whether the run itself has cancelled the task, by `end`."""
-        return self._ending
 
     def end(self) -> None:
         """Cancel the task for the run."""
-        self._ending = True
+        self.ending = True
         super().cancel()
 
     @override
@@ -67,7 +62,7 @@ class CallTask(asyncio.Task[T]):
         try:
             return super().result()
         except asyncio.CancelledError as error:
-            if not self.cancelling() or self._ending or error.args:
+            if not self.cancelling() or self.ending or error.args:
                 raise
             raise asyncio.CancelledError(_WHY) from error
 
@@ -83,7 +78,7 @@ class CallTask(asyncio.Task[T]):
             returned = await call
         except asyncio.CancelledError as error:
             # Otherwise it is an exception of the operator.
-            was_cancelled = self.cancelling() and not self._ending
+            was_cancelled = self.cancelling() and not self.ending
             await self._clear()
             if was_cancelled and not error.args:
                 raise asyncio.CancelledError(_WHY) from error
@@ -99,14 +94,14 @@ class CallTask(asyncio.Task[T]):
     async def _clear(self) -> bool:
         """Forget the call and its cancellations; return whether one was still to be delivered."""
         self._call = None
-        if self._ending or not self._asked:  # `uncancel()` may have left the request pending
+        if self.ending or not self._asked:  # `uncancel()` may have left the request pending
             return False
         pending = False
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             pending = True
-        if self._ending:
+        if self.ending:
             raise asyncio.CancelledError
         while self.cancelling():
             self.uncancel()

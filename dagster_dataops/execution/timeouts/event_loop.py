@@ -31,11 +31,7 @@ class LoopClosedError(BaseException):
 
 
 class _Threads(ThreadPoolExecutor):
-    """The threads of ``asyncio.to_thread``.
-
-    Attributes:
-        used: Whether any was started.
-    """
+    """The threads of ``asyncio.to_thread``."""
 
     used = False
 
@@ -88,19 +84,15 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         _left_behind.update(tasks)
         return
     for task in tasks:
-        _end_task(task)
+        if isinstance(task, CallTask):
+            task.end()
+        else:
+            task.cancel()
     if tasks:
         ended, running = run_through(loop, asyncio.wait(tasks, timeout=_GRACE_SECONDS))
         for task in ended:
             _ignore(task)
         _left_behind.update(running)  # otherwise asyncio warns when they are collected
-
-
-def _end_task(task: asyncio.Task[Any]) -> None:
-    if isinstance(task, CallTask):
-        task.end()
-    else:
-        task.cancel()
 
 
 def _ignore(task: asyncio.Task[Any]) -> None:
@@ -142,11 +134,7 @@ def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
 
 
 def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    """Run a loop until a task has ended, or something has stopped the loop.
-
-    Raises:
-        LoopClosedError: The loop is closed, or a part of it is broken.
-    """
+    """Run a loop until a task has ended, or something has stopped the loop."""
     try:
         loop.run_until_complete(task)
     except SystemExit:

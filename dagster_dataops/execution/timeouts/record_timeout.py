@@ -14,11 +14,7 @@ _FEWEST: Final = 100
 
 
 class RecordTimeout(TimeoutError, EndsCall):  # noqa: N818 - the name stands in error files
-    """A call on one record took longer than its time limit.
-
-    Args:
-        seconds: The limit.
-    """
+    """A call on one record took longer than its time limit."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)

@@ -95,11 +95,7 @@ class _Caller:
         start_thread(self._thread)
 
     def call(self, record: Record, seconds: float, tally: Tally) -> _Answer:
-        """Return the answer of a call.
-
-        Raises:
-            Empty: It took longer than ``seconds``, without the time in ``context.waiting()``.
-        """
+        """Return the answer of a call; raise `Empty` if it takes longer than ``seconds``."""
         self._records.put(record)
         began, left = time.monotonic(), seconds
         while True:
@@ -112,7 +108,8 @@ class _Caller:
 
     def abandon(self, error: RecordTimeout) -> None:
         """Abandon the thread, which ends with its call; write into ``error`` where it is."""
-        frame = _frame_of(self._thread)
+        with _LOOKING, _no_collection():
+            frame = sys._current_frames().get(self._thread.ident or 0)  # noqa: SLF001 - see sys
         error.add_note(_whereabouts(frame))
         blame_part_in(frame, error)
         try:
@@ -134,12 +131,6 @@ class _Caller:
             self._answers.put(answer)
             del record, answer  # keep no object alive while waiting
         self._stuck.discard(self)
-
-
-def _frame_of(thread: threading.Thread) -> FrameType | None:
-    """Return the innermost frame of a thread."""
-    with _LOOKING, _no_collection():
-        return sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - documented, see sys
 
 
 def _whereabouts(frame: FrameType | None) -> str:

@@ -111,17 +111,14 @@ class Scheduler:
         return count > ranges
 
     def take(self, sharing: int) -> Range | None:
-        """Return the next range, or ``None`` if nothing is left.
-
-        Args:
-            sharing: Number of workers.
-        """
+        """Return the next range, or ``None`` if nothing is left."""
         if self._returned:
             return self._returned.popleft()
         if not self._gaps:
             return None
         start, end = self._gaps.popleft()
-        size, patience = self._size_for(sharing), _PATIENCE_SECONDS
+        share = max(self._left // (2 * sharing), self._least)  # of the rest
+        size, patience = min(self._size, share), _PATIENCE_SECONDS
         if sharing == 1 and self._measured == 1:
             size, patience = _MAX_BYTES, _TRIAL_SECONDS
         elif sharing == 1 and self._is_brief():
@@ -138,10 +135,6 @@ class Scheduler:
         """Return whether one worker will finish before another one could start."""
         pace = self._seconds_per_byte or 1.0
         return self._measured > 1 and self._left * pace < _BRIEF_SECONDS
-
-    def _size_for(self, sharing: int) -> int:
-        """Return the size of the next range, at most a fair share of the rest."""
-        return min(self._size, max(self._left // (2 * sharing), self._least))
 
     def measured(self, length: int, seconds: float) -> None:
         """Record that ``length`` bytes took ``seconds``."""

@@ -24,12 +24,15 @@ class Termination:
 
     These blocks surround the operator's calls and the wait for messages. After a signal at any
     other time, the exception is raised at the start of the next block.
+
+    Attributes:
+        requested: Whether a signal has arrived since the worker began.
     """
 
     def __init__(self) -> None:
         self._handle_ready = False
         self._waiting = False
-        self._requested = False
+        self.requested = False
         self._raised = False
 
     def install(self) -> None:
@@ -39,14 +42,9 @@ class Termination:
         signal.signal(DRAIN, self.request_drain)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-    @property
-    def requested(self) -> bool:
-        """Whether a signal has arrived since the worker began."""
-        return self._requested
-
     def request(self, _number: int, _frame: FrameType | None) -> None:
         """Handle the signal."""
-        self._requested = True
+        self.requested = True
         if self._handle_ready:
             self._raised = True
             raise Terminated
@@ -55,11 +53,11 @@ class Termination:
         """Handle the signal to end after the call that has begun."""
         if self._waiting:
             self.request(number, frame)
-        self._requested = True  # raised at the start of the next block
+        self.requested = True  # raised at the start of the next block
 
     def __enter__(self) -> None:
         self._handle_ready = True
-        if self._requested:
+        if self.requested:
             raise Terminated
 
     def __exit__(self, *_: object) -> None:

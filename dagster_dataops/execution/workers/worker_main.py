@@ -213,11 +213,7 @@ class _Worker:
         )
 
     def run(self) -> bool:
-        """Run ranges until the parent stops it; finished records are written in any case.
-
-        Returns:
-            Whether the parent stopped it.
-        """
+        """Run ranges, write finished records in any case; return whether the parent stopped it."""
         try:
             while (message := self._next_order()) != STOP:
                 if not self._work(protocol.unpack_range(message)):

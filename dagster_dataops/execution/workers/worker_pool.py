@@ -27,11 +27,7 @@ from dagster_dataops.execution.workers.process_environment import (
     start_interpreter,
 )
 from dagster_dataops.execution.workers.protocol import STOP
-from dagster_dataops.execution.workers.signals import (
-    DRAIN,
-    set_signals,
-    signals_held_back,
-)
+from dagster_dataops.execution.workers.signals import set_signals, signals_held_back
 from dagster_dataops.execution.workers.standard_streams import send_streams
 from dagster_dataops.execution.workers.worker_main import Assignment, end, see_gpus, serve
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
@@ -203,17 +199,11 @@ class WorkerPool:
             with suppress(OSError):
                 worker.connection.send_bytes(STOP)
 
-    def drain(self) -> None:
-        """Make the workers end the calls that they have begun, write the records and end."""
+    def terminate(self, number: int = signal.SIGTERM) -> None:
+        """Make the workers write their finished records and end; by `DRAIN` after begun calls."""
         self._stopped = False
         for worker in self.workers:
-            worker.signal(DRAIN)
-
-    def terminate(self) -> None:
-        """Make the workers write their finished records and end."""
-        self._stopped = False
-        for worker in self.workers:
-            worker.signal(signal.SIGTERM)
+            worker.signal(number)
 
     def close(self, seconds: float) -> None:
         """Keep the workers that can serve other runs, and end all others.

@@ -80,11 +80,7 @@ class _Calls:
             self._collector.end(error)
 
     def _run_loop(self) -> None:
-        """Run lines in one event loop: the next one of `_again` alone, or else all.
-
-        Raises:
-            LoopClosedError: A call closed the loop.
-        """
+        """Run lines in one event loop: the next one of `_again` alone, or else all."""
         context = context_of(self._operator)
         self._alone, self._has_taken = bool(self._again), False
         with event_loop() as loop:

@@ -43,11 +43,6 @@ _START: Final = itemgetter(0)  # the line; lines are ordered by their start
 class Collector:
     """Distribute the open lines, receive their outcomes, and journal them.
 
-    Args:
-        attempt: The operator and its settings.
-        work: The open intervals of the input.
-        sink: Receives the finished spans.
-
     Attributes:
         handed_out: Number of lines that were handed out; approximate: threads do not lock it.
         exhausted: Whether no line is left.
@@ -247,7 +242,9 @@ class Collector:
                 self._await_calls(running)
                 self.drain()
             finally:
-                self._close_segment()
+                with self._drain_lock:  # abandoned calls keep running; their outcomes are ignored
+                    self._segment_closed = True
+                    self._segment.close()
         self.raise_if_failed()
 
     def _await_calls(self, running: list[WaitableThread]) -> None:
@@ -264,11 +261,6 @@ class Collector:
                     )
                 thread.wait(_LOOK_SECONDS)
                 self.drain()
-
-    def _close_segment(self) -> None:
-        with self._drain_lock:  # abandoned calls keep running; their outcomes are ignored
-            self._segment_closed = True
-            self._segment.close()
 
     def close(self) -> None:
         """Close the input, after the last line was taken."""

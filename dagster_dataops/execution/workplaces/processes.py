@@ -30,6 +30,7 @@ from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import Kind, Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
+from dagster_dataops.execution.workers.signals import DRAIN
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
@@ -101,7 +102,8 @@ class _Run:
         try:
             self._start_worker()
             while self._failed is None and self._busy():
-                starting = self._missing and self._ever_ready and not self._is_idle()
+                waits = self._work.growing and not self._scheduler  # for work
+                starting = self._missing and self._ever_ready and not waits
                 if starting:
                     self._start_missing()
                 self._listen(_START_CHECK_SECONDS if starting else _WAIT_SECONDS)
@@ -119,10 +121,6 @@ class _Run:
         workers = self._pool.workers
         at_work = bool(self._scheduler) or any(worker.ranges for worker in workers)
         return at_work or self._work.growing
-
-    def _is_idle(self) -> bool:
-        """Return whether there is no work now, but may be later."""
-        return self._work.growing and not self._scheduler
 
     def _take_orders(self) -> None:
         """Add stretches of the input to the work, or return those that no worker has."""
@@ -408,7 +406,7 @@ class _Run:
                 f"stopping: waiting up to {seconds:g} s for the calls in flight; interrupt again "
                 "to abandon them"
             )
-            self._pool.drain()
+            self._pool.terminate(DRAIN)
             self._receive_last_messages(time.monotonic() + seconds)
 
     def _receive_last_messages(self, until: float) -> None:
@@ -418,17 +416,13 @@ class _Run:
         """
         for worker in self._pool.workers:
             try:
-                while not worker.receiving and worker.connection.poll(_from_now(until)):
-                    self._take_last(worker, worker.receive())
+                while not worker.receiving:
+                    if not worker.connection.poll(max(0.0, until - time.monotonic())):
+                        break
+                    message = worker.receive()
+                    if message[0] == Kind.SPAN:
+                        self._journal(worker, message)
+                    elif message[0] == Kind.LAST_FAILED:
+                        self._take_note(worker, message)
             except (EOFError, OSError):
                 continue
-
-    def _take_last(self, worker: WorkerProcess, message: bytes) -> None:
-        if message[0] == Kind.SPAN:
-            self._journal(worker, message)
-        elif message[0] == Kind.LAST_FAILED:
-            self._take_note(worker, message)
-
-
-def _from_now(until: float) -> float:
-    return max(0.0, until - time.monotonic())

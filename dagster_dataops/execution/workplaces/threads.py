@@ -74,9 +74,6 @@ class _ThreadPool:
     Threads whose calls do not wait only compete for the interpreter. So the first thread is alone.
     If its calls take longer than a moment, there are two threads after a millisecond, then four.
     After a twentieth of a second all threads are started.
-
-    Attributes:
-        threads: The started threads.
     """
 
     def __init__(self, work: Callable[[], None], attempt: Attempt) -> None:

@@ -27,13 +27,7 @@ class StepError(Exception):
 
 
 def run_steps(steps: Steps[T], do: Callable[[Any], Any], is_interrupt: IsInterrupt) -> T:
-    """Run the steps in this thread; return the value of the generator.
-
-    Args:
-        steps: The generator.
-        do: Does a step.
-        is_interrupt: Whether an exception ends the run instead of being thrown to the generator.
-    """
+    """Run the steps in this thread; return the value of the generator."""
     try:
         step = next(steps)
         while True:

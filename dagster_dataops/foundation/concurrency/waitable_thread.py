@@ -11,10 +11,6 @@ class WaitableThread(threading.Thread):
 
     `threading.Thread.join` cannot be used for that before Python 3.13: if a signal handler raises
     an exception while it waits, it marks the thread as ended, although the thread is still running.
-
-    Args:
-        work: The function to run.
-        name: Name of the thread.
     """
 
     def __init__(self, work: Callable[[], object], name: str) -> None:

@@ -39,11 +39,7 @@ def code_parts(
 
 
 class _NamedForms(CodeForms):
-    """Collects the parts by name. References are names, so that a new part changes no other.
-
-    Attributes:
-        parts: The digests by name.
-    """
+    """Collects the parts by name. References are names, so that a new part changes no other."""
 
     def __init__(self, ignored: Ignored, home: ProjectScope, entries: EntryRules) -> None:
         super().__init__(ignored, home, entries, older=False)

@@ -253,13 +253,7 @@ class ExactForms(FormBuilder):
     def _entries(
         self, pairs: Iterable[tuple[Any, Any]], depth: int, *, attributes: bool = False
     ) -> list[Any]:
-        """Return the forms of keys and values, without credentials.
-
-        Args:
-            pairs: The keys and values.
-            depth: The nesting depth.
-            attributes: Whether they are attributes of an object.
-        """
+        """Return the forms of keys and values, without credentials."""
         holder = attributes or self._entry_rules.holder(self._place)
 
         def is_login(name: str, value: Any) -> bool:

@@ -58,13 +58,7 @@ def _cached_digest(location: Location, state: tuple[int, ...]) -> str:  # noqa: 
 
 
 def has_content(path: Path, size_bytes: int, fingerprint: str | None) -> bool:
-    """Return whether one file has exactly the given content; it is read if the size matches.
-
-    Args:
-        path: The file; it may be missing.
-        size_bytes: The expected size.
-        fingerprint: The expected digest.
-    """
+    """Return whether one file has exactly the given content; it is read if the size matches."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

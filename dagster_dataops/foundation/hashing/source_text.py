@@ -108,16 +108,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _function_in(block: list[str], *, alone: bool = True) -> _Function | None:
-    """Return the tree of the function that a block begins with; ``None`` without one.
-
-    Args:
-        block: Lines of code.
-        alone: Whether to return ``None`` for a block with more than the function, or that cannot
-            be parsed.
-
-    Raises:
-        SyntaxError: The block cannot be parsed.
-    """
+    """Return the tree of the function that a block begins with, or has ``alone``; else ``None``."""
     nested = block[0][:1].isspace()
     try:
         body = ast.parse("".join(["if 1:\n", *block] if nested else block)).body

@@ -229,13 +229,7 @@ class FormBuilder:
         return [self.form(part, depth) for part in kept]
 
     def public(self, value: Any, depth: int, *, unknown: bool) -> dict[str, Any]:
-        """Return the public attributes of an object that have plain values.
-
-        Args:
-            value: The object.
-            depth: The nesting depth.
-            unknown: Whether to report the object as unknown if it has none.
-        """
+        """Return the public attributes of an object that have plain values."""
         forms = {}
         for name, item in _public_attributes(value):
             form = self._attribute_form(name, item, depth)

@@ -56,12 +56,7 @@ class StoreBucket:
 
 @dataclass(frozen=True, slots=True)
 class BucketFile:
-    """An object in a bucket. Its text is its URL.
-
-    Attributes:
-        bucket: The bucket.
-        key: The key of the object.
-    """
+    """An object in a bucket. Its text is its URL."""
 
     bucket: StoreBucket
     key: str

@@ -201,11 +201,7 @@ class FramedFile(RangeSource):
         return text
 
     def _frame(self, number: int) -> bytes:
-        """Return a frame as it is stored.
-
-        Raises:
-            InputError: It is not that of the index.
-        """
+        """Return a frame as it is stored."""
         index = self._index
         start, end = index.places[number], index.places[number + 1]
         frame = read_range(self._source, start, end - start)
@@ -219,11 +215,7 @@ class FramedFile(RangeSource):
         return frame
 
     def _text_in(self, frame: bytes, number: int) -> bytes:
-        """Return the text of a frame.
-
-        Raises:
-            InputError: The frame is damaged.
-        """
+        """Return the text of a frame."""
         index = self._index
         size = index.starts[number + 1] - index.starts[number]
         try:
@@ -249,10 +241,6 @@ class _FrameAhead(Thread):
     It only decompresses, which leaves the interpreter free: a thread that returns to Python before
     its end would wait until the caller asks for the text. A copy of the process that is forked
     meanwhile has no such thread, and waits for none.
-
-    Args:
-        number: Of the frame.
-        decompress: Returns its text.
     """
 
     def __init__(self, number: int, decompress: Callable[[], bytes]) -> None:

@@ -80,11 +80,8 @@ class PartList(NamedTuple):
         except (orjson.JSONDecodeError, TypeError, ValueError, KeyError, OverflowError):
             return None
         known = number is not None and all(map(is_plain, names))
-        return cls(names, objects, offsets, lengths) if known and _within(objects, names) else None
-
-
-def _within(objects: "array[int]", names: list[str]) -> bool:
-    return max(objects, default=-1) < len(names)
+        within = max(objects, default=-1) < len(names)
+        return cls(names, objects, offsets, lengths) if known and within else None
 
 
 def is_list(key: str) -> bool:
@@ -125,12 +122,7 @@ class JoinedObject(ReadableStore):
         self._starts = array("Q", [0])
 
     def _read_list(self) -> bool:
-        """Read the list; return whether there is one.
-
-        Raises:
-            NewerVersionError: A newer version has written it.
-            StorageError: It is damaged.
-        """
+        """Read the list; return whether there is one."""
         if self._list is not None:
             return True
         stored = self._store.read(self._key)

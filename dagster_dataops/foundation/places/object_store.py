@@ -369,13 +369,7 @@ class ObjectStore(ResultStore):
 
 
 class ObjectUpload(Upload):
-    """A multipart upload.
-
-    Args:
-        store: The store.
-        key: The key of the object.
-        writer: The writer of obstore.
-    """
+    """A multipart upload."""
 
     def __init__(self, store: ObjectStore, key: str, writer: Any) -> None:
         self._store, self._key, self._writer = store, key, writer

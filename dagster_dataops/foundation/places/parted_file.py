@@ -24,9 +24,6 @@ class PartedFile(RangeSource):
     file is kept open, so that it can be used by several threads and processes, whatever the number
     of parts.
 
-    Args:
-        folder: The folder.
-
     Attributes:
         folder: The folder; a link to it was followed.
         paths: The paths of the parts, in order.

@@ -49,7 +49,6 @@ class Upload(Protocol):
         Raises:
             StorageError: The store cannot be reached.
         """
-        ...
 
     def finish(self) -> None:
         """Make the object.
@@ -57,11 +56,9 @@ class Upload(Protocol):
         Raises:
             StorageError: The store cannot be reached; there may be an object or not.
         """
-        ...
 
     def abort(self) -> None:
         """Delete the parts, as far as the store can be reached; safe to call twice."""
-        ...
 
 
 class ReadableStore(Protocol):
@@ -75,7 +72,6 @@ class ReadableStore(Protocol):
 
     def read(self, key: str) -> tuple[bytes, Version] | None:
         """Return content and version of an object; ``None`` if it does not exist."""
-        ...
 
     def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
         """Return bytes of an object; fewer only at its end.
@@ -89,11 +85,9 @@ class ReadableStore(Protocol):
         Raises:
             ConflictError: It has another version, or does not exist.
         """
-        ...
 
     def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
         """Return size and version of an object, and its first bytes; ``None`` if there is none."""
-        ...
 
     def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
         """Yield the bytes [start, end) of an object in pieces, as they arrive, by one request.
@@ -103,11 +97,9 @@ class ReadableStore(Protocol):
         Raises:
             ConflictError: It has another version, or does not exist.
         """
-        ...
 
     def status(self, key: str) -> Status | None:
         """Return size and version of an object; ``None`` if it does not exist."""
-        ...
 
 
 class ResultStore(ReadableStore, Protocol):
@@ -125,28 +117,19 @@ class ResultStore(ReadableStore, Protocol):
         Raises:
             ConflictError: It exists.
         """
-        ...
 
     def replace(self, key: str, data: bytes, seen: Version | None) -> Version:
         """Replace an object, in one step.
 
-        Args:
-            key: Its key.
-            data: Its content.
-            seen: The version that it must have; ``None`` if it must not exist.
-
         Raises:
             ConflictError: It has another version.
         """
-        ...
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object under a key that only this run uses."""
-        ...
 
     def upload(self, key: str, path: Path) -> None:
         """Write a file under a key that only this run uses, in parts if it is large."""
-        ...
 
     def begin_upload(self, key: str, part_bytes: int) -> Upload:
         """Begin an object under a key that only this run uses, whose size is not known.
@@ -155,20 +138,15 @@ class ResultStore(ReadableStore, Protocol):
             key: The key.
             part_bytes: The size of a part; some of them are in memory. Stores take 10,000.
         """
-        ...
 
     def names(self, prefix: str) -> list[str]:
         """Return the keys of the objects below a prefix, sorted."""
-        ...
 
     def listed(self, prefix: str) -> dict[str, ListedObject]:
         """Return the objects below a prefix by their keys; all of the bucket if it is empty."""
-        ...
 
     def names_in(self, prefix: str) -> list[str]:
         """Return the keys of the objects directly below a prefix, sorted."""
-        ...
 
     def remove(self, keys: Iterable[str]) -> None:
         """Delete objects; missing ones are no error."""
-        ...

@@ -40,10 +40,6 @@ def is_object_url(text: str) -> bool:
 def check_local(setting: str, path: object) -> None:
     """Raise an error for a URL as a place to write to; it would make a folder such as ``./s3:``.
 
-    Args:
-        setting: Name of the setting, for errors.
-        path: Value of the setting.
-
     Raises:
         ConfigurationError: The path is a URL.
     """
@@ -57,10 +53,6 @@ def check_local(setting: str, path: object) -> None:
 
 def folder_setting(setting: str, text: str) -> Path:
     """Return the folder that a setting names, as an absolute path.
-
-    Args:
-        setting: Name of the setting, for errors.
-        text: Its value.
 
     Raises:
         ConfigurationError: No folder can have that path, or it is a URL.

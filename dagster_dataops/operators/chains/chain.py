@@ -344,11 +344,7 @@ def merged_settings(
 
 
 def _agreed(chain: str, setting: str, wanted: Sequence[tuple[str, Any]]) -> Any:
-    """Return the one value that parts have for a setting; ``None`` if it does not apply to parts.
-
-    Raises:
-        OperatorOptionError: They differ, or it is a time limit.
-    """
+    """Return the value all parts have for a setting; ``None`` if it does not apply to parts."""
     if setting == "save_data":
         return None
     values = [value for _, value in wanted]

@@ -238,13 +238,7 @@ def chain_function(
 
 
 class _Parts:
-    """The parts of a chain, for records that are not usual or that are timed.
-
-    Attributes:
-        names: Names of the parts.
-        forwards: Their functions.
-        weight: Number of records that the next timed one represents.
-    """
+    """The parts of a chain, for records that are not usual or that are timed."""
 
     def __init__(
         self, calls: Sequence[PartCall], times: PartTimes, keeper: FileKeeper | None

@@ -19,12 +19,7 @@ R = TypeVar("R")
 
 
 class RegisteredFunction(Generic[P, R]):
-    """A function that is also an operator.
-
-    Attributes:
-        function: The original function.
-        operator: The operator's class.
-    """
+    """A function that is also an operator."""
 
     __wrapped__: Callable[P, R]
 

@@ -76,15 +76,12 @@ class Registry(Protocol):
 
     def add_class(self, operator: "OperatorMeta", declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
-        ...
 
     def operator(self, group: str, name: str) -> "OperatorMeta":
         """Return a registered operator, or raise `UnknownOperatorError`."""
-        ...
 
     def operators(self, group: str) -> list[str]:
         """Return the sorted names of the operators of a group."""
-        ...
 
     def text_of(self, group: str) -> str:
         """Return a text about a group and its operators."""
@@ -92,7 +89,6 @@ class Registry(Protocol):
 
     def run(self, operator: "Operator", data: object) -> object:
         """Run ``operator`` over ``data``."""
-        ...
 
 
 def _docstring(cls: "OperatorMeta") -> str | None:
@@ -496,12 +492,7 @@ def _with_outputs_of(spec: OperatorSpec, options: Mapping[str, Any]) -> Operator
 
 
 def _path_of_export(invocation: Invocation) -> Path:
-    """Return the first option of an export operator.
-
-    Raises:
-        ConfigurationError: The path is a URL.
-        OperatorOptionError: It is no path.
-    """
+    """Return the first option of an export operator."""
     option = invocation.spec.options[0].name
     path = invocation.options[option]
     if not isinstance(path, (str, PathLike)) or not str(path):
@@ -556,11 +547,7 @@ def _operator_text(cls: type, spec: OperatorSpec) -> str:
 def _by_name(
     cls: type, spec: OperatorSpec, positional: tuple[Any, ...], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return all options by name, including those given by position.
-
-    Raises:
-        OperatorOptionError: There are too many positional options, or one is also given by name.
-    """
+    """Return all options by name, including those given by position."""
     names, rest, _ = _positional(cls, spec)
     if len(positional) > len(names) and not rest:
         known = [option.name for option in spec.options]

@@ -50,12 +50,7 @@ def chosen_options(invocation: Invocation) -> dict[str, ChosenOption]:
 
 
 def shown_value(name: str, value: object) -> Any:
-    """Return a value for display; objects by class, because their text may contain secrets.
-
-    Args:
-        name: The name of the option.
-        value: Its value.
-    """
+    """Return a value for display; objects by class, because their text may contain secrets."""
     return _cut(redacted(name, value))
 
 

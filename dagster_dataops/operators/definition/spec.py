@@ -51,10 +51,10 @@ class OperatorSpec:
         name: The name in the group.
         kind: What operators with its method take and give.
         target: The original function or class.
-        options: The options of the constructor, in the order of the signature.
-        any_option: Whether the function or ``forward`` accepts ``**kwargs``.
         settings: The execution settings given at registration.
         inputs: The number of input datasets; more than one are joined. 0 means any number.
+        options: The options of the constructor, in the order of the signature.
+        any_option: Whether the function or ``forward`` accepts ``**kwargs``.
         streamed: For each input, whether it is passed as an iterator instead of a list.
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
         declared: The declared columns.
@@ -72,12 +72,12 @@ class OperatorSpec:
     name: str
     kind: OperatorKind
     target: Any
-    options: tuple[OptionSpec, ...]
-    any_option: bool
     settings: ExecutionSettings
     inputs: int
-    streamed: tuple[bool, ...]
-    asynchronous: bool
+    options: tuple[OptionSpec, ...] = ()
+    any_option: bool = False
+    streamed: tuple[bool, ...] = ()
+    asynchronous: bool = False
     declared: ColumnDeclarations = NOTHING
     outputs: tuple[str, ...] = ()
     outputs_of: Callable[..., Sequence[str]] | None = None
@@ -315,11 +315,7 @@ class Invocation:
         return self._options_by(older=False)
 
     def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
-        """Return the digest of the options, and those that have none.
-
-        Args:
-            older: Whether the digest is that of version 0.2, see `code_facts`.
-        """
+        """Return the digest of the options, or the ``older`` of version 0.2; those without one."""
         nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}
         unknown: list[str] = []

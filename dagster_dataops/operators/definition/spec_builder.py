@@ -100,11 +100,6 @@ def spec_of_function(
 ) -> OperatorSpec:
     """Return the spec of a function operator.
 
-    Args:
-        function: The function.
-        terms: Of its registration.
-        name: The operator's name; by default the function's.
-
     Raises:
         OperatorDefinitionError: The function has no valid name, or takes no data.
         OperatorOptionError: A setting has an invalid value.
@@ -197,9 +192,6 @@ def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: Opera
     """Check that each required parameter behind the inputs can be given, as a keyword.
 
     ``*args`` together with ``**kwargs`` is how a wrapper passes on all arguments.
-
-    Raises:
-        OperatorDefinitionError: One cannot.
     """
     if kind.takes_streams:
         return
@@ -236,11 +228,7 @@ def _is_given(context: inspect.Parameter) -> bool:
 
 
 def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
-    """Return whether a class has ``open`` or ``close``; check their parameters.
-
-    Raises:
-        OperatorDefinitionError: They take something else, or the kind of operator has none.
-    """
+    """Return whether a class has ``open`` or ``close``; check their parameters."""
     methods = [method for method in ("open", "close") if has_method(cls, method)]
     if not methods or issubclass(cls, Readable):
         return False
@@ -330,11 +318,7 @@ def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool
 
 
 def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
-    """Return the spec of an operator with several results.
-
-    Raises:
-        OperatorDefinitionError: The names are invalid, or the operator gets all records at once.
-    """
+    """Return the spec of an operator with several results."""
     if outputs == ():
         return spec
     if not spec.kind.returns_outcome:

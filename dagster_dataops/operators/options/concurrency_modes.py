@@ -37,7 +37,6 @@ class Workplace(Protocol):
             OutageError: Too many consecutive calls failed.
             RunStoppedError: A stop was requested.
         """
-        ...
 
 
 class ConcurrencyMode(NamedTuple):

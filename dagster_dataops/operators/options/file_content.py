@@ -64,12 +64,7 @@ def content_of(path: "str | os.PathLike[str]") -> str:
 
 
 def contents_of(options: Iterable[OptionSpec], values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the digests of the files that options name, by the names of these options.
-
-    Args:
-        options: The options that are marked.
-        values: The values of all options, by name.
-    """
+    """Return the digests of the files that options name, by the names of these options."""
     by_option = {}
     for option in options:
         paths = (

@@ -102,13 +102,7 @@ FLAG: Final = SettingKind("True or False", lambda value: isinstance(value, bool)
 
 
 def _of(kind: SettingKind, *, yaml: bool = True, launchpad: bool = True) -> Mapping[str, Any]:
-    """Return the metadata of a setting.
-
-    Args:
-        kind: The values that it can have.
-        yaml: Whether the operators of a defs.yaml have it.
-        launchpad: Whether it can be changed in the launchpad.
-    """
+    """Return the metadata of a setting."""
     return {"kind": kind, "yaml": yaml, "launchpad": launchpad}
 
 

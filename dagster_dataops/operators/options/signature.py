@@ -151,12 +151,7 @@ def positional_of(classes: Sequence[type]) -> PositionalOptions:
 
 
 def passes_on(function: Any, rest: str) -> bool | None:
-    """Return whether ``__init__`` passes ``*rest`` on to another one; ``None`` if it is not known.
-
-    Args:
-        function: The ``__init__``.
-        rest: The name of its parameter ``*rest``.
-    """
+    """Return whether ``__init__`` passes ``*rest`` on to another; ``None`` if it is not known."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):  # such as a class of an interactive session
@@ -308,11 +303,7 @@ def bind_options(
 
 
 def _all_of(operator: str, spec: OptionSpec, options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the further positional arguments.
-
-    Raises:
-        OperatorOptionError: They were given by name, and are no list.
-    """
+    """Return the further positional arguments."""
     value = options.get(spec.name, ())
     if not isinstance(value, (list, tuple)):
         reason = f"is {shown(spec.name, value)}; it must be a list, or be given by position"

@@ -38,17 +38,11 @@ class ReadTerms(NamedTuple):
 
 
 class _BegunCall(NamedTuple):
-    """A call that has begun.
-
-    Attributes:
-        recorded: The record, or the records of the batch, which note their use.
-        argument: The argument of the operator.
-        as_json: The argument as JSON, for a second call.
-    """
+    """A call that has begun."""
 
     recorded: list[RecordedRecord]
     argument: Any
-    as_json: bytes
+    as_json: bytes  # the argument, for a second call
 
 
 class ChangeWatch:
@@ -126,11 +120,7 @@ class ChangeWatch:
         return _BegunCall(recorded, passed if self._batch else passed[0], as_json)
 
     def _again(self, begun: _BegunCall, error: Exception) -> Any:
-        """Stop watching calls after a refusal, and return plain records for a second call.
-
-        Raises:
-            Exception: The operator did not fail because it got no real dict.
-        """
+        """Stop watching after a refusal, and return plain records; raise another failure."""
         named = ShieldedRecord.__name__ in str(error)
         if not self._terms.shielded or not (isinstance(error, TypeError) or named):
             raise error

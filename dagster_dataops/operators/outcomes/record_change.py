@@ -81,12 +81,7 @@ class RecordChange(NamedTuple):
         return _parsed(names[0]) if len(names) == 1 else None
 
     def apply(self, record: Record, output: bytes) -> bytes:
-        """Return the result lines for another record with the same digest.
-
-        Args:
-            record: The other record.
-            output: The stored result lines.
-        """
+        """Return the result lines for another record with the same digest."""
         lines = zip(output.splitlines(keepends=True), self.lines, strict=True)
         return b"".join(
             line if change is None else change.apply(record, line) for line, change in lines

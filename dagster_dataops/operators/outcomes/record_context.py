@@ -360,12 +360,7 @@ class OperatorContext:
 
 
 class Clients(dict[str, Any]):
-    """The clients of a run, by name.
-
-    Args:
-        node: Name of the node, for the error.
-        clients: The clients.
-    """
+    """The clients of a run, by name."""
 
     def __init__(self, node: str, clients: Mapping[str, Any]) -> None:
         super().__init__(clients)

@@ -111,11 +111,7 @@ def checked_batch(returned: object, records: int) -> list[Any]:
 
 
 def _checked_reason(reason: object) -> str:
-    """Return the reason of a `Drop`.
-
-    Raises:
-        ContractError: It is no text, or too long to be the same for many records.
-    """
+    """Return the reason of a `Drop`."""
     if isinstance(reason, str) and reason.isprintable() and 0 < len(reason) <= _LONGEST_REASON:
         return reason
     msg = (

@@ -264,14 +264,9 @@ def test_outcomes_stored_without_the_setting_are_computed_again(this: _Node) -> 
     this.run(records[1:], _reuse_outcomes=False)
     assert not found[1].outcomes
     this.check(records[1:])
-
-
-def test_without_failures_the_kept_journal_exists_only_with_reuse(this: _Node) -> None:
-    records = plan(("keep",) * 3)
-    this.run(records)
-    assert this.folder.kept.exists()
-    this.run(records[:2], _reuse_outcomes=False)
-    assert not this.folder.kept.exists()
+    for count, reuse in ((3, True), (2, False)):  # without failures only the setting makes the map
+        this.run(plan(("keep",) * count), _reuse_outcomes=reuse)
+        assert this.folder.kept.exists() is reuse
 
 
 def test_an_edited_result_is_not_used_for_outcomes(this: _Node) -> None:
@@ -499,7 +494,9 @@ def test_known_outcomes_between_failing_calls_do_not_hide_an_outage(
     assert len(this.asked) == 4
 
 
-def test_a_run_that_is_resumed_looks_up_the_rest(this: _Node) -> None:
+@pytest.mark.parametrize("lost", [False, True], ids=["killed", "power lost"])
+def test_a_run_that_is_resumed_looks_up_the_rest(this: _Node, lost: bool) -> None:
+    """After a loss of power the journal may be on disk, and the file with the outcomes not."""
     records = plan(("keep", "expand", "drop") * 4)
     this.run(records, run="first")
 
@@ -510,6 +507,9 @@ def test_a_run_that_is_resumed_looks_up_the_rest(this: _Node) -> None:
         this.run(records[1:], run="killed")
 
     assert in_child(die) == DyingAfter.STATUS
+    if lost:
+        (segment,) = this.folder.checkpoints.glob("*/segment-*")
+        segment.unlink()
     report = this.run(records[1:], run="next")
     assert this.asked == []
     assert report.resumed_from == ("first", "killed")
@@ -518,25 +518,6 @@ def test_a_run_that_is_resumed_looks_up_the_rest(this: _Node) -> None:
         "resuming: 4 of 11 records settled by run killed and 1 before it; "
         "7 of 11 records unchanged since run first: their outcomes are kept"
     )
-    this.check(records[1:])
-
-
-def test_reused_outcomes_that_a_loss_of_power_took_are_looked_up_again(this: _Node) -> None:
-    """The journal was on disk, and the file with the outcomes was not."""
-    records = plan(("keep", "expand", "drop") * 4)
-    this.run(records, run="first")
-
-    def die() -> None:
-        patch = pytest.MonkeyPatch()
-        patch.setattr(Checkpoint, "journal", DyingAfter(Checkpoint.journal, 1, before=False))
-        this.run(records[1:], run="killed")
-
-    assert in_child(die) == DyingAfter.STATUS
-    (segment,) = this.folder.checkpoints.glob("*/segment-*")
-    segment.unlink()
-    report = this.run(records[1:], run="next")
-    assert this.asked == []
-    assert report.rows_resumed == 11
     this.check(records[1:])
 
 
@@ -566,21 +547,13 @@ def _source(folder: Path, outcomes: dict[bytes, bytes], at: int = 0) -> OutcomeS
 def test_an_outcome_is_found_by_its_line_in_the_first_source_that_has_it(tmp_path: Path) -> None:
     sources = [
         _source(tmp_path / "1", {b"a": b"new"}),
-        _source(tmp_path / "2", {b"a": b"old", b"b": b"other"}),
+        _source(tmp_path / "2", {b"a": b"old", b"b": b"other"}, at=5 << 30),
     ]
     (tmp_path / "index").write_bytes(b"of a run that was killed")
     with closing(RecordCache(tmp_path / "index", sources)) as cache:
         found = [cache.find(line) for line in (b"a", b" b\r\n", b"c")]
     assert [one and (one[0], one[2]) for one in found] == [(0, b"new"), (1, b"other"), None]
     assert not (tmp_path / "index").exists()
-
-
-def test_a_place_beyond_four_gigabytes_is_kept(tmp_path: Path) -> None:
-    far = _source(tmp_path / "1", {b"far": b"away"}, at=5 << 30)
-    with closing(RecordCache(tmp_path / "index", [far])) as cache:
-        found = cache.find(b"far")
-    assert found
-    assert found[2] == b"away"
 
 
 def test_a_disk_that_refuses_is_an_error_that_names_the_file(

@@ -525,24 +525,25 @@ def test_without_a_published_result_it_acts_as_auto(fixable: Fixable) -> None:
 
 
 @pytest.mark.parametrize("fails", [[3], []], ids=["failed", "none failed"])
-def test_another_input_is_refused_and_the_result_unchanged(
-    fixable: Fixable, fails: list[int]
+@pytest.mark.parametrize("other", ["input", "record of equal size", "operator"])
+def test_what_differs_from_the_result_is_refused_and_the_result_unchanged(
+    fixable: Fixable, fails: list[int], other: str
 ) -> None:
     fixable.run(fails, ResumePolicy.AUTO, run="first")
-    before = fixable.folder.result.read_bytes()
-    fixable.dataset = write_input(fixable.dataset.path, [{"n": n} for n in range(1, 11)])
-    with pytest.raises(
-        RetryRefusedError, match=r"the input is not that of run first.*data_process_resume=False"
-    ):
-        fixable.run(fails)
+    before, content = fixable.folder.result.read_bytes(), fixable.dataset.path.read_bytes()
+    said = r"the input is not that of run first.*data_process_resume=False"
+    options: dict[str, Any] = {}
+    match other:
+        case "input":
+            fixable.dataset = write_input(fixable.dataset.path, [{"n": n} for n in range(1, 11)])
+        case "operator":
+            options, said = {"name": "other"}, "the operator is not that of run first"
+        case _:
+            fixable.dataset.path.write_bytes(content.replace(b"5", b"6"))
+    with pytest.raises(RetryRefusedError, match=said):
+        fixable.run(fails, **options)
     assert fixable.calls == []
     assert fixable.folder.result.read_bytes() == before
-
-
-def test_another_operator_is_refused_with_the_differing_parts(fixable: Fixable) -> None:
-    fixable.run([3], ResumePolicy.AUTO, run="test")
-    with pytest.raises(RetryRefusedError, match="the operator is not that of run test"):
-        fixable.run([3], name="other")
 
 
 def test_an_input_that_was_only_touched_is_the_same(fixable: Fixable) -> None:
@@ -560,14 +561,6 @@ def test_a_record_whose_line_was_joined_to_a_failed_one_is_done_again(fixable: F
     report = fixable.run([])
     assert fixable.result() == [0, 1, 2, 5, 6, 7, 8, 9]
     assert (report.manifest.rows_in, report.manifest.failed) == (9, 1)
-
-
-def test_an_input_of_equal_size_but_other_records_is_refused(fixable: Fixable) -> None:
-    fixable.run([3], ResumePolicy.AUTO)
-    content = fixable.dataset.path.read_bytes()
-    fixable.dataset.path.write_bytes(content.replace(b"5", b"6"))
-    with pytest.raises(RetryRefusedError, match="the input is not that of"):
-        fixable.run([])
 
 
 def test_an_edited_result_is_refused(fixable: Fixable) -> None:
@@ -654,23 +647,18 @@ def test_a_line_that_is_not_a_record_fails_again_without_a_call(tmp_path: Path) 
     assert rounds.folder.result.read_bytes() == expected(records, 1, tmp_path / "reference")
 
 
-def test_a_file_system_without_links_gets_a_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("linked", [True, False], ids=["a link", "no links"])
+def test_a_result_is_retried_where_it_is_a_link_or_cannot_be_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
 ) -> None:
     records = plan_rounds([0, 1, 0, 1])
     rounds = Rounds(tmp_path / "home", lines(records))
     rounds.run(ResumePolicy.AUTO)
-    monkeypatch.setattr(writer, "linked", lambda *_: False)
-    rounds.begin(1)
-    check(rounds, records, 1, rounds.run())
-
-
-def test_a_result_that_is_a_link_to_a_file_elsewhere_is_retried_as_well(tmp_path: Path) -> None:
-    records = plan_rounds([0, 1, 0, 1])
-    rounds = Rounds(tmp_path / "home", lines(records))
-    rounds.run(ResumePolicy.AUTO)
-    shutil.move(rounds.folder.result, tmp_path / "elsewhere")
-    rounds.folder.result.symlink_to(tmp_path / "elsewhere")
+    if linked:
+        shutil.move(rounds.folder.result, tmp_path / "elsewhere")
+        rounds.folder.result.symlink_to(tmp_path / "elsewhere")
+    else:
+        monkeypatch.setattr(writer, "linked", lambda *_: False)
     rounds.begin(1)
     check(rounds, records, 1, rounds.run())
 

@@ -69,10 +69,6 @@ def test_return_values_become_lines(value: object, lines: bytes) -> None:
     assert _settled(returns(value=value), b'{"n":0}') == lines
 
 
-def test_keeping_keeps_the_record_as_it_was_left() -> None:
-    assert _settled(keep(), b'{"n":0}') == b'{"n":0,"seen":true}\n'
-
-
 @pytest.mark.parametrize("value", [1, "x", (), ({"a": 1},), [1], [{}, None], {1}, True])
 def test_an_invalid_return_value_is_an_invalid_result(value: object) -> None:
     failure = _settled(returns(value=value), b"{}")

@@ -109,13 +109,6 @@ def test_bad_lines_and_bad_results_are_not_tried_again(tmp_path: Path, mode: str
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_without_retries_a_record_has_one_try(tmp_path: Path, mode: str) -> None:
-    run_over(tmp_path, _shaky(mode, tmp_path), [{"n": 0, "good_at": 2}])
-    (row,) = error_rows(node(tmp_path))
-    assert row["attempts"] == 1
-
-
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("retry_on", "tries"),
     [("BusyError", 2), (BusyError, 2), ("OSError", 2), ([ValueError, "KeyError"], 1)],

@@ -104,9 +104,11 @@ def _imports(tmp_path: Path) -> list[int]:
 
 @pytest.mark.slow
 def test_a_module_is_imported_once_per_worker_for_all_nodes(tmp_path: Path, kept: Any) -> None:
-    found = [_workers(_run(tmp_path, kept.tell(), f"node{number}")) for number in range(8)]
-    assert len(set.union(*found)) == 1
-    assert _imports(tmp_path) == list(found[0])
+    reports = [_run(tmp_path, kept.tell(), f"node{number}") for number in range(8)]
+    (worker,) = set.union(*map(_workers, reports))
+    assert _imports(tmp_path) == [worker]
+    # so its global variables are kept
+    assert [record["seen"] for report in reports for record in report.dataset] == [*range(1, 9)]
 
 
 @pytest.mark.slow
@@ -119,13 +121,6 @@ def test_two_workers_that_a_node_needed_serve_the_next_one(tmp_path: Path, kept:
     assert len(first) == 2
     assert second == first
     assert sorted(_imports(tmp_path)) == sorted(first)
-
-
-@pytest.mark.slow
-def test_global_variables_of_a_module_are_kept_for_the_next_node(tmp_path: Path, kept: Any) -> None:
-    for number in (1, 2):
-        (record,) = _run(tmp_path, kept.tell(), f"node{number}").dataset
-        assert record["seen"] == number
 
 
 @pytest.mark.slow
@@ -160,24 +155,18 @@ def test_a_redefined_class_reaches_a_reused_worker(tmp_path: Path, kept: Any) ->
 
 
 @pytest.mark.slow
-def test_an_operator_can_request_fresh_workers(tmp_path: Path, kept: Any) -> None:
-    shared = _workers(_run(tmp_path, kept.tell()))
-    own = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
-    again = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
-    assert len(shared | own | again) == 3
-    assert not alive(own | again)
-    assert _workers(_run(tmp_path, kept.tell())) == shared
-
-
-@pytest.mark.slow
-def test_a_fresh_worker_ends_as_soon_as_its_run_is_over(
+def test_an_operator_can_request_fresh_workers_which_end_as_soon_as_its_run_is_over(
     tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "_GRACE_SECONDS", 60.0)
+    shared = _workers(_run(tmp_path, kept.tell()))
     began = time.monotonic()
-    worker = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
+    own = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
+    again = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
+    assert len(shared | own | again) == 3
     assert time.monotonic() - began < 50
-    assert not alive(worker)
+    assert not alive(own | again)
+    assert _workers(_run(tmp_path, kept.tell())) == shared
 
 
 @pytest.mark.slow

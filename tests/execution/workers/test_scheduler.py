@@ -57,20 +57,23 @@ def test_ranges_cover_the_input_and_end_at_lines(
         assert content[one.end - 1 : one.end] == b"\n"
 
 
+def _take(schedule: Scheduler, sharing: int = 1) -> Range:
+    taken = schedule.take(sharing)
+    assert taken is not None
+    return taken
+
+
 def test_the_first_range_is_a_single_record(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
-        first = schedule.take(1)
-        assert first is not None
+        first = _take(schedule)
         assert first[:2] == (0, 4)
 
 
 def test_a_lone_worker_then_gets_a_large_range_for_a_moment(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 2_000_000, 2) as schedule:
-        first = schedule.take(1)
-        assert first is not None
+        first = _take(schedule)
         schedule.measured(4, 0.1)
-        trial = schedule.take(1)
-        assert trial is not None
+        trial = _take(schedule)
         assert trial.start == 4
         assert 1_000_000 < trial.end < 8_000_000  # a blocked interpreter cannot give back
         assert trial.patience < first.patience / 10
@@ -80,8 +83,7 @@ def test_a_lone_worker_gets_no_range_ahead_of_its_trial(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 2_000_000, 2) as schedule:
         schedule.take(1)
         schedule.measured(4, 1e-6)
-        trial = schedule.take(1)
-        assert trial is not None
+        trial = _take(schedule)
         assert schedule.depth == 1  # the lines that it gives back come next
         schedule.measured(trial.end - trial.start, 0.008)
         assert schedule.depth == 2
@@ -92,8 +94,7 @@ def test_workers_that_share_get_small_first_ranges(tmp_path: Path) -> None:
         assert schedule.take(1)
         assert schedule.take(2) is not None
         schedule.measured(4, 0.1)
-        third = schedule.take(2)
-        assert third is not None
+        third = _take(schedule, 2)
         assert third.end - third.start < 100
 
 
@@ -126,8 +127,7 @@ def test_gaps_are_never_joined(tmp_path: Path) -> None:
 
 def test_a_range_given_back_comes_first(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 5, 1) as schedule:
-        first = schedule.take(1)
-        assert first
+        first = _take(schedule)
         schedule.give_back(first)
         schedule.give_back(Range(4, 4))
         again = schedule.take(1)
@@ -155,16 +155,13 @@ def test_at_most_a_usual_range_is_processed_carefully(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", content, 2) as schedule:
         assert schedule.take(1)
         schedule.measured(10, 0.1)
-        much = schedule.take(1)
-        assert much is not None
+        much = _take(schedule)
         assert much.end == len(content)
         assert schedule.give_back_after_death(much, 20) is None
-        careful = schedule.take(1)
-        assert careful is not None
+        careful = _take(schedule)
         assert (careful.start, careful.mode) == (20, Mode.CAREFUL)
         assert careful.end < 100_000
-        rest = schedule.take(2)
-        assert rest is not None
+        rest = _take(schedule, 2)
         assert (rest.start, rest.mode) == (careful.end, Mode.NORMAL)
 
 
@@ -200,8 +197,7 @@ def test_a_lone_worker_gets_a_rest_shorter_than_a_worker_start(tmp_path: Path) -
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
         _try(schedule, content, 3000, 0.008)
-        taken = schedule.take(1)
-        assert taken is not None
+        taken = _take(schedule)
         assert taken[:2] == (3000, len(content))
 
 
@@ -211,8 +207,7 @@ def test_a_lone_worker_gets_half_of_a_longer_rest(tmp_path: Path) -> None:
         _try(schedule, content, 100, 0.009)
         given: list[int] = []
         while schedule.seconds_left > 0.06 or len(given) < 3:
-            taken = schedule.take(1)
-            assert taken
+            taken = _take(schedule)
             assert taken.end - taken.start <= (len(content) - 100 - sum(given)) // 2 + 160
             given.append(taken.end - taken.start)
             schedule.measured(given[-1], given[-1] * 1e-4)
@@ -228,15 +223,13 @@ def test_unprocessed_lines_of_a_worker_are_cut_again(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 2) as schedule:
         for _ in range(4):
-            rest = schedule.take(2)
-            assert rest
+            rest = _take(schedule, 2)
             schedule.measured(rest.end - rest.start, 1e-6)
         assert rest.end - rest.start > 1000
         schedule.measured(20, 1.0)
         schedule.put_back(Interval(rest.start + 20, rest.end))
         for place in range(20, 60, 10):
-            again = schedule.take(2)
-            assert again is not None
+            again = _take(schedule, 2)
             assert again[:2] == (rest.start + place, rest.start + place + 10)
             schedule.measured(10, 0.5)
 
@@ -254,8 +247,7 @@ def test_there_are_never_more_ranges_than_lines(tmp_path: Path, newline: bytes) 
     with _schedule(tmp_path / "input", b"abc\n" * 4 + b"abc" + newline, 2) as schedule:
         assert schedule.has_more_than(4)
         assert not schedule.has_more_than(5)
-        given_range = schedule.take(2)
-        assert given_range is not None
+        given_range = _take(schedule, 2)
         assert not schedule.has_more_than(4)
         schedule.give_back(given_range)
         assert schedule.has_more_than(4)

@@ -221,9 +221,13 @@ class Batched(data_register.new_group("left_behind_batches")):
         return [await _work(record) for record in records]
 
 
-def _settled(tmp_path: Path, operator: Any) -> tuple[list[int], list[dict[str, Any]]]:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_COUNT)])
-    folder = node(tmp_path)
+def _settled(tmp_path: Path, deed: Deed, operator: Any) -> tuple[list[int], list[dict[str, Any]]]:
+    """Return what an operator that does this keeps of its records, and what fails."""
+    _deed[0] = deed
+    place = tmp_path / deed.__name__
+    place.mkdir()
+    dataset = write_input(place / "input.jsonl", [{"n": n} for n in range(_COUNT)])
+    folder = node(place)
     run(operator, dataset, folder)
     kept = [orjson.loads(line)["n"] for line in folder.result.read_bytes().splitlines()]
     return kept, error_rows(folder)
@@ -236,10 +240,7 @@ def _settled(tmp_path: Path, operator: Any) -> tuple[list[int], list[dict[str, A
 def test_it_costs_at_most_its_own_record(
     tmp_path: Path, deed: Deed, limit: float | None, mode: str
 ) -> None:
-    _deed[0] = deed
-    place = tmp_path / f"{deed.__name__}"
-    place.mkdir()
-    kept, failed = _settled(place, one(_timeout=limit, _concurrency_mode=mode))
+    kept, failed = _settled(tmp_path, deed, one(_timeout=limit, _concurrency_mode=mode))
     assert [n for n in kept if n != _RUDE] == [n for n in range(_COUNT) if n != _RUDE]
     assert [row["index"] for row in failed] == [_RUDE] * (_RUDE not in kept)
 
@@ -250,9 +251,7 @@ def test_the_last_record_may_do_it_too(
     tmp_path: Path, deed: Deed, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(globals(), "_RUDE", _COUNT - 1)
-    _deed[0] = deed
-    (tmp_path / deed.__name__).mkdir()
-    kept, failed = _settled(tmp_path / deed.__name__, one(_concurrency_mode=mode, _max_workers=1))
+    kept, failed = _settled(tmp_path, deed, one(_concurrency_mode=mode, _max_workers=1))
     assert kept[: _COUNT - 1] == list(range(_COUNT - 1))
     assert [row["index"] for row in failed] == [_RUDE] * (_RUDE not in kept)
 
@@ -281,10 +280,7 @@ async def _stops_the_loop_for_ever() -> None:
 
 @each("deed", [_interrupts_in_a_task, _exits_in_a_callback, _stops_the_loop_for_ever])
 def test_it_costs_at_most_its_own_record_in_a_loop_of_a_thread(tmp_path: Path, deed: Deed) -> None:
-    _deed[0] = deed
-    place = tmp_path / f"{deed.__name__}"
-    place.mkdir()
-    kept, failed = _settled(place, one())
+    kept, failed = _settled(tmp_path, deed, one())
     assert (len(kept), failed) == (_COUNT, [])
 
 
@@ -298,29 +294,21 @@ class Opening(data_register.new_group("left_behind_opening")):
 
 @each("deed", [_cancels_itself, _cancels_all, _raises_cancelled])
 def test_a_cancellation_in_open_is_an_error_of_open(tmp_path: Path, deed: Deed) -> None:
-    _deed[0] = deed
-    place = tmp_path / f"{deed.__name__}"
-    place.mkdir()
     with pytest.raises(OperatorOpenError, match="open.. failed: CancelledError"):
-        _settled(place, Opening())
+        _settled(tmp_path, deed, Opening())
 
 
 @pytest.mark.slow
 @each("deed", DEEDS)
 def test_a_batch_is_divided_until_only_the_record_is_left(tmp_path: Path, deed: Deed) -> None:
-    _deed[0] = deed
-    place = tmp_path / f"{deed.__name__}"
-    place.mkdir()
-    kept, failed = _settled(
-        place, Batched(_batch_size=4, _max_workers=2, _concurrency_mode="async")
-    )
+    batched = Batched(_batch_size=4, _max_workers=2, _concurrency_mode="async")
+    kept, failed = _settled(tmp_path, deed, batched)
     assert [n for n in kept if n != _RUDE] == [n for n in range(_COUNT) if n != _RUDE]
     assert {row["index"] for row in failed} <= {_RUDE}
 
 
 def test_the_error_row_says_what_the_call_has_left(tmp_path: Path) -> None:
-    _deed[0] = _cancels_itself
-    _, (row,) = _settled(tmp_path, one())
+    _, (row,) = _settled(tmp_path, _cancels_itself, one())
     assert row["exception"] == "CancelledError"
     assert "current_task().cancel()" in row["message"]
     assert "process" not in row["message"]
@@ -334,8 +322,7 @@ def test_a_timeout_that_ends_in_its_call_works(tmp_path: Path) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.sleep(0.001))
 
-    _deed[0] = limited
-    kept, failed = _settled(tmp_path, one())
+    kept, failed = _settled(tmp_path, limited, one())
     assert (len(kept), failed) == (_COUNT, [])
 
 
@@ -352,7 +339,6 @@ def test_a_thread_that_cancels_all_tasks_costs_only_calls_in_flight(tmp_path: Pa
         threading.Thread(target=cancel).start()
         wait_until(done.is_set, 60, "the tasks are cancelled")
 
-    _deed[0] = from_a_thread
-    kept, failed = _settled(tmp_path, one())
+    kept, failed = _settled(tmp_path, from_a_thread, one())
     assert len(kept) + len(failed) == _COUNT
     assert len(failed) <= 4

@@ -246,10 +246,6 @@ def waiting() -> Iterator[int]:
     thread.join()
 
 
-def test_a_process_with_a_single_thread_may_be_forked() -> None:
-    wait_until(may_fork, 10, "the threads of earlier tests are gone")
-
-
 def test_a_process_with_another_thread_may_not_be_forked(waiting: int) -> None:
     assert not may_fork()
 
@@ -345,13 +341,12 @@ def _run(steps: Steps[Any], do: Callable[[Any], Any]) -> Any:
 
 
 @pytest.mark.parametrize("run", [_run, _run_async])
-def test_steps_are_sent_what_they_returned(run: Any) -> None:
+def test_steps_are_sent_what_they_returned_and_an_interrupt_ends_the_run(run: Any) -> None:
     assert run(_answers(1, 2, 3), lambda number: 10 * number) == [10, 20, 30]
-
-
-@pytest.mark.parametrize("run", [_run, _run_async])
-def test_a_generator_without_steps_returns_at_once(run: Any) -> None:
     assert run(_answers(), _raise) == []
+    assert _run(_answers(StopIteration()), _raise) == ["StopIteration"]
+    with pytest.raises(EndOfRun):
+        run(_answers(1), lambda _: _raise(EndOfRun()))
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), GeneratorExit()])
@@ -362,16 +357,6 @@ def test_a_step_that_raises_is_thrown_and_the_run_goes_on(run: Any, error: BaseE
 
     found = run(_answers("bad", "good", "bad"), do)
     assert found == [type(error).__name__, "good", type(error).__name__]
-
-
-def test_a_step_that_raises_stop_iteration_is_thrown_like_any_other() -> None:
-    assert _run(_answers(StopIteration()), _raise) == ["StopIteration"]
-
-
-@pytest.mark.parametrize("run", [_run, _run_async])
-def test_an_interrupt_ends_the_run(run: Any) -> None:
-    with pytest.raises(EndOfRun):
-        run(_answers(1), lambda _: _raise(EndOfRun()))
 
 
 def _made(path: Path) -> dict[str, object]:

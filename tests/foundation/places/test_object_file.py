@@ -82,25 +82,13 @@ def same_files(here: NodeFolder, there: NodeFolder, *, paths: tuple[str, str]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-def test_every_mode_reads_an_object_as_it_reads_a_file(bucket, tmp_path, mode):
+@pytest.mark.parametrize("mode", [*MODES, "agents"])
+def test_every_mode_and_agents_read_an_object_as_a_file(bucket, tmp_path, mode):
     local = put(bucket, mixed(2_000), tmp_path)
-    operator = operator_for(mode, 2)
+    operator = operator_for("process" if mode == "agents" else mode, 2)
     run(operator, local, node(tmp_path / "file"))
 
-    run(operator, JsonlDataset.of_file(URL), node(tmp_path / "object"))
-
-    same_files(node(tmp_path / "file"), node(tmp_path / "object"), paths=(str(local.path), URL))
-    assert not list((tmp_path / "scratch").rglob("*"))
-
-
-@pytest.mark.slow
-def test_agents_read_an_object_as_they_read_a_file(bucket, tmp_path):
-    local = put(bucket, mixed(2_000), tmp_path)
-    operator = operator_for("process", 1)
-    run(operator, local, node(tmp_path / "file"))
-
-    cluster = LocalCluster(agents=2)
+    cluster = LocalCluster(agents=2) if mode == "agents" else None
     run(operator, JsonlDataset.of_file(URL), node(tmp_path / "object"), cluster=cluster)
 
     same_files(node(tmp_path / "file"), node(tmp_path / "object"), paths=(str(local.path), URL))

@@ -333,7 +333,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _link(place: Path) -> None:
-    (place.parent.parent / "elsewhere").mkdir()
+    (place.parent.parent / "elsewhere").mkdir(exist_ok=True)
     place.symlink_to(place.parent.parent / "elsewhere")
 
 
@@ -356,11 +356,6 @@ def _of_another(place: Path) -> None:
         pytest.skip("only root can make a folder of another user")
     place.mkdir(mode=0o700)
     os.chown(place, 65534, 65534)
-
-
-PLANTED = pytest.mark.parametrize(
-    "plant", [_link, _dangling, _open, _sticky, _of_another, Path.touch]
-)
 
 
 def test_a_folder_is_created_for_this_user_alone(temporary: Path) -> None:
@@ -387,38 +382,26 @@ def test_a_folder_of_this_user_that_others_cannot_write_to_becomes_private(
     assert (folder / "kept").exists()
 
 
-@PLANTED
+@pytest.mark.parametrize("plant", [_link, _dangling, _open, _sticky, _of_another, Path.touch])
 def test_what_another_user_may_have_made_is_refused_and_left_alone(
-    temporary: Path, plant: Callable[[Path], None]
-) -> None:
-    place = temporary / f"ours-{os.getuid()}"
-    plant(place)
-    before = place.lstat()
-    with pytest.raises(ForeignFolderError, match="remove it"):
-        private_folder("ours")
-    assert place.lstat() == before
-
-
-@PLANTED
-def test_no_working_copy_is_made_in_a_folder_of_another_user(
     temporary: Path, plant: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DATAOPS_DATA_PROCESS_SCRATCH", raising=False)
-    config.data_process_scratch = None
-    plant(temporary / f"dagster-dataops-{os.getuid()}")
-    with pytest.raises(ConfigurationError, match="DATAOPS_DATA_PROCESS_SCRATCH"):
-        root_setting("root", "memory://bucket/results")
-
-
-@PLANTED
-def test_no_index_is_read_from_a_folder_of_another_user(
-    temporary: Path, plant: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    places = [temporary / f"{name}-{os.getuid()}" for name in ("ours", "dagster-dataops")]
+    places.append(temporary / f"dagster_dataops-{os.getuid()}")
+    for place in places:
+        plant(place)
+    before = [place.lstat() for place in places]
     (temporary / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(temporary / "file"))
-    plant(temporary / f"dagster_dataops-{os.getuid()}")
+    monkeypatch.delenv("DATAOPS_DATA_PROCESS_SCRATCH", raising=False)
+    config.data_process_scratch = None
+    with pytest.raises(ForeignFolderError, match="remove it"):
+        private_folder("ours")
+    with pytest.raises(ConfigurationError, match="DATAOPS_DATA_PROCESS_SCRATCH"):
+        root_setting("root", "memory://bucket/results")  # for working copies
     with pytest.raises(StorageError, match="XDG_CACHE_HOME"):
         index_cache.cache_folder()
+    assert [place.lstat() for place in places] == before
 
 
 def test_indices_are_kept_in_the_temporary_folder_without_a_home(

@@ -17,6 +17,7 @@ import pytest
 
 from dagster_dataops import Operational
 from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
+from tests.each import each
 from tests.registries import OperatorRegistry
 
 _COUNTER = itertools.count()
@@ -325,65 +326,51 @@ def test_the_methods_of_a_class_determine_its_kind(registry, method):
     assert spec_of(cls).kind.name == ("record" if method == "forward" else "dataset")
 
 
-def test_a_class_with_both_methods_is_refused(registry):
-    with pytest.raises(OperatorDefinitionError, match=r"Both .*it has both of forward and"):
-
-        class Both(registry.new_group("definitions")):
-            def forward(self, data):
-                return data
-
-            def forward_batch_input(self, data):
-                return data
+async def _keep(self, sketches):
+    yield True
 
 
-def test_a_class_with_neither_method_is_refused(registry):
-    with pytest.raises(OperatorDefinitionError, match=r"Neither .*define exactly one"):
+_SAME: Any = lambda self, data: data  # noqa: E731
+_SKETCH: Any = lambda self, record: 1  # noqa: E731
+_KEEP: Any = lambda self, sketches: []  # noqa: E731
+_REFUSED: list[tuple[dict[str, Any], str]] = [  # members of a class, and what the error says
+    ({"forward": _SAME, "forward_batch_input": _SAME}, r"Step .*it has both of forward and"),
+    ({}, r"Step .*define exactly one"),
+    ({"sketch": _SKETCH}, "sketch with keep.*it has only sketch"),
+    ({"keep": _KEEP}, "sketch with keep.*it has only keep"),
+    (
+        {"sketch": _SKETCH, "keep": _KEEP, "forward": _SAME},
+        "it has both of forward and sketch",
+    ),
+    (
+        {"sketch": lambda self, record, key: 1, "keep": _KEEP},
+        "sketch must take one record and nothing else",
+    ),
+    ({"sketch": lambda self: 1, "keep": _KEEP}, "its first parameter must take one record"),
+    (
+        {"sketch": _SKETCH, "keep": lambda self, sketches, key: []},
+        "keep must take the sketches, then `scratch`",
+    ),
+    ({"sketch": _SKETCH, "keep": lambda self: []}, "its first parameter must take .*the sketches"),
+    ({"sketch": _SKETCH, "keep": _keep}, "keep cannot be `async def`; sketch can"),
+]
 
-        class Neither(registry.new_group("definitions")):
-            pass
 
-
-def test_both_methods_are_seen_through_inheritance(registry):
-    class Parent(registry.new_group("definitions")):
-        def forward(self, data):
-            return data
-
-    with pytest.raises(OperatorDefinitionError, match="both"):
-
-        class Child(Parent):
-            def forward_batch_input(self, data):
-                return data
-
-
-def test_a_lambda_is_refused_with_a_remedy(registry):
-    with pytest.raises(OperatorDefinitionError, match=r"<lambda>.*write it as a `def`"):
-        registry("data.definitions")(lambda data: data)
+@pytest.mark.parametrize("inherited", [False, True], ids=["own", "inherited"])
+@each("case", _REFUSED)
+def test_a_class_without_the_methods_of_one_kind_is_refused(registry, inherited, case):
+    members, said = case
+    group = registry.new_group("definitions")
+    bases = (type("Mixin", (), members), group) if inherited else (group,)
+    own = {} if inherited else members
+    with pytest.raises(OperatorDefinitionError, match=said):
+        type(group)("Step", bases, {"__qualname__": "Step", **own})
 
 
 @pytest.mark.parametrize("thing", [3, "text", functools.partial(print), print, None])
 def test_an_object_other_than_a_function_or_class_is_refused(registry, thing):
     with pytest.raises(OperatorDefinitionError):
         registry("data.definitions")(thing)
-
-
-def test_a_function_that_takes_no_data_is_refused(registry):
-    def nothing():
-        return None
-
-    def keyword_only(*, data):
-        return data
-
-    for function in (nothing, keyword_only):
-        with pytest.raises(OperatorDefinitionError, match="first parameter must take one record"):
-            registry("data.definitions")(function)
-
-
-def test_a_dataset_operator_cannot_be_asynchronous(registry):
-    async def step(data: list):
-        return data
-
-    with pytest.raises(OperatorDefinitionError, match="cannot be `async def`"):
-        registry("data.definitions", rewrite_func="forward_batch_input")(step)
 
 
 def test_an_asynchronous_function_is_recognized(registry):
@@ -416,16 +403,10 @@ def test_settings_of_the_class_are_settings_of_the_registration(registry):
     resolved = Step().__dataops__.resolved
     assert (resolved.concurrency_mode, resolved.max_workers) == ("thread", 3)
     assert Step(_max_workers=5).__dataops__.resolved.max_workers == 5
-
-
-def test_an_impossible_setting_of_a_class_is_refused_at_its_definition(registry):
-    with pytest.raises(OperatorOptionError, match=r"definitions\.Step.*_concurrency_mode"):
-
-        class Step(registry.new_group("definitions")):
-            _concurrency_mode = "quick"
-
-            def forward(self, data):
-                return data
+    group = registry.new_group("definitions")
+    members = {"__qualname__": "Quick", "_concurrency_mode": "quick", "forward": _SAME}
+    with pytest.raises(OperatorOptionError, match=r"definitions\.Quick.*_concurrency_mode"):
+        type(group)("Quick", (group,), members)
 
 
 def test_parameters_of_init_and_of_forward_are_options(registry):
@@ -436,17 +417,15 @@ def test_parameters_of_init_and_of_forward_are_options(registry):
         def forward(self, data, output_key="out", **kwargs):
             return data
 
-    options = {option.name: option.required for option in spec_of(Step).options}
-    assert options == {"suffix": True, "input_key": False, "output_key": False}
-
-
-def test_a_static_forward_is_understood(registry):
-    class Step(registry.new_group("definitions")):
+    class Static(registry.new_group("definitions")):
         @staticmethod
         def forward(data, key="text"):
-            return data
+            return {key: 1}
 
-    assert [option.name for option in spec_of(Step).options] == ["key"]
+    options = {option.name: option.required for option in spec_of(Step).options}
+    assert options == {"suffix": True, "input_key": False, "output_key": False}
+    assert [option.name for option in spec_of(Static).options] == ["key"]
+    assert Static(key="body", _concurrency_mode="single")({}) == [{"body": 1}]
 
 
 def test_leading_lists_are_inputs_to_be_joined(registry):
@@ -475,13 +454,6 @@ def test_sketch_and_keep_make_a_selection_operator(registry):
     assert [option.name for option in spec.options] == ["limit"]
 
 
-def test_one_half_of_a_selection_is_refused(registry):
-    for half in ("sketch", "keep"):
-        group = registry.new_group("definitions")
-        with pytest.raises(OperatorDefinitionError, match=f"sketch with keep.*it has only {half}"):
-            type(group)("Half", (group,), {"__qualname__": "Half", half: lambda self, data: data})
-
-
 def test_a_helper_method_of_that_name_is_allowed(registry):
     class Step(registry.new_group("definitions")):
         def forward(self, record):
@@ -491,49 +463,6 @@ def test_a_helper_method_of_that_name_is_allowed(registry):
             return record
 
     assert spec_of(Step).kind.name == "record"
-
-
-def test_a_selection_with_other_methods_is_refused(registry):
-    class Choose(registry.new_group("definitions")):
-        def sketch(self, record):
-            return 1
-
-        def keep(self, sketches):
-            return []
-
-    with pytest.raises(OperatorDefinitionError, match="it has both of forward and sketch"):
-
-        class Both(Choose):
-            def forward(self, record):
-                return record
-
-
-@pytest.mark.parametrize(
-    ("method", "function", "reason"),
-    [
-        ("sketch", lambda self, record, key: 1, "sketch must take one record and nothing else"),
-        ("sketch", lambda self: 1, "its first parameter must take one record"),
-        ("keep", lambda self, sketches, key: [], "keep must take the sketches, then `scratch`"),
-        ("keep", lambda self: [], "its first parameter must take .*the sketches"),
-    ],
-)
-def test_invalid_methods_of_a_selection_are_refused(registry, method, function, reason):
-    group = registry.new_group("definitions")
-    methods = {"sketch": lambda self, record: 1, "keep": lambda self, sketches: []}
-    with pytest.raises(OperatorDefinitionError, match=reason):
-        body = {"__qualname__": "Choose", **methods, method: function}
-        type(group)("Choose", (group,), body)
-
-
-def test_a_keep_method_cannot_be_asynchronous(registry):
-    with pytest.raises(OperatorDefinitionError, match="keep cannot be `async def`; sketch can"):
-
-        class Choose(registry.new_group("definitions")):
-            def sketch(self, record):
-                return 1
-
-            async def keep(self, sketches):
-                yield True
 
 
 @pytest.mark.parametrize("method", ["forward", "forward_batch", "forward_window", "sketch_batch"])

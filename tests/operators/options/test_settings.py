@@ -1,6 +1,5 @@
 """Tests of execution settings and concurrency modes."""
 
-import itertools
 import pickle
 
 import pytest
@@ -114,27 +113,14 @@ def test_given_settings_override_lower_ones(field, high, low):
 def test_missing_settings_have_their_defaults():
     resolved = ExecutionSettings().resolved(asynchronous=False)
 
-    assert (resolved.concurrency_mode, resolved.save_data, resolved.ignore_errors) == (
-        "process",
-        True,
-        True,
-    )
-    assert ExecutionSettings().resolved(asynchronous=True).concurrency_mode == "async"
-
-
-@pytest.mark.parametrize(("save", "ignore"), list(itertools.product([True, False], repeat=2)))
-def test_boolean_settings_are_kept(save, ignore):
-    settings = parse_settings("demo.step", {"_save_data": save, "_ignore_errors": ignore})
-    resolved = settings.resolved(asynchronous=False)
-
-    assert (resolved.save_data, resolved.ignore_errors) == (save, ignore)
-
-
-def test_by_default_nothing_is_limited_or_retried():
-    resolved = ExecutionSettings().resolved(asynchronous=False)
-
+    assert resolved.concurrency_mode == "process"
+    assert (resolved.save_data, resolved.ignore_errors) == (True, True)
     assert (resolved.timeout, resolved.retries, resolved.retry_on) == (None, 0, None)
     assert resolved.backoff > 0
+    given = parse_settings("demo.step", {"_save_data": False, "_ignore_errors": False})
+    resolved = given.resolved(asynchronous=False)
+    assert (resolved.save_data, resolved.ignore_errors) == (False, False)
+    assert ExecutionSettings().resolved(asynchronous=True).concurrency_mode == "async"
 
 
 def test_zero_seconds_lift_the_time_limit_of_a_registration():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
+from dagster_dataops.checkpoints.publish.drafts import RoutedWriter
 from tests.execution.helpers import plan, run, write_input
 from tests.execution.splitting import check_manifests, expected, operator_for, splits, written
 from tests.faults.crashing import DyingAfter, in_child

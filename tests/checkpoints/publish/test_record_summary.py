@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from dagster_dataops.checkpoints.publish.funnel import funnel
+from dagster_dataops.checkpoints.publish.record_summary import funnel
 from dagster_dataops.operators.outcomes.dispositions import disposition
 from tests.journals import SpanTable
 
