@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from dagster_dataops.streams.core.permutations import Permutation
 from dagster_dataops.streams.core.seeds import RandomNumbers, derive_seed, seeded_random
+from dagster_dataops.streams.stages.random_order import Permutation
 
 
 def test_seeds_belong_to_their_names():

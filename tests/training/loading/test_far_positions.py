@@ -6,8 +6,8 @@ from itertools import islice
 import pytest
 
 from dagster_dataops import DataLoader2, DataPipeline, MultiProcessingReadingService
-from dagster_dataops.streams.core.permutations import Permutation
 from dagster_dataops.streams.core.seeds import seeded_random
+from dagster_dataops.streams.stages.random_order import Permutation
 from tests.streams.functions import double
 from tests.streams.numbered_source import numbers_by_number
 
