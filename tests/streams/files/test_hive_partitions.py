@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.streams.files.hive_partitions."""
+"""Tests of dagster_dataops.streams.files.locations."""
 
 import gzip
 import json
