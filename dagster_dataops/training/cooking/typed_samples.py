@@ -20,8 +20,7 @@ from dagster_dataops.training.decoding.sample_decoder import (
     SampleDecoder,
     decoded_parts,
 )
-from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
-from dagster_dataops.training.filestores.energon.field_access import value_at
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples, value_at
 
 _OWN_MODULES: Final = ("dagster_dataops", "dagster_dataops.crude", "megatron.energon")
 
