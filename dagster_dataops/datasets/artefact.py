@@ -194,11 +194,7 @@ def _listed(version: Path) -> list[Record]:
 
 
 def _entries(folder: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the relative path and status of all files and empty folders.
-
-    Raises:
-        ValueError: An entry is neither a regular file nor a folder, or its name is not UTF-8.
-    """
+    """Yield the relative path and status of all files and empty folders."""
     with os.scandir(folder) as scan:
         entries = list(scan)
     for entry in entries:

@@ -56,9 +56,6 @@ def opened_content(location: Location) -> Iterator[tuple[Readable, Interval]]:
 
     Args:
         location: Of a file, or of a folder with its parts.
-
-    Raises:
-        InputError: As `content_interval`.
     """
     _check_name(location)
     try:
@@ -98,9 +95,6 @@ def interval_of(source: Readable, location: Location) -> Interval:
     Args:
         source: The file.
         location: Where it is, for errors.
-
-    Raises:
-        InputError: As `content_interval`.
     """
     if is_compressed(location.name) and is_result(location.name):
         from dagster_dataops.foundation.places.framed_file import check_frames  # few need it

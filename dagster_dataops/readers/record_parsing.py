@@ -72,11 +72,7 @@ class LineParser(ItemParser):
         return StreamSourceError(f"{self.folder}/{place}", f"{kind}{error}")
 
     def placed(self, record: Any, name: str, number: int, place: str) -> Any:
-        """Return a record, with its file and number if wanted.
-
-        Raises:
-            StreamSourceError: It is no dict.
-        """
+        """Return a record, with its file and number if wanted."""
         if not isinstance(record, dict):
             reason = f"parse returned a {type(record).__name__}, not a record (a dict)"
             raise StreamSourceError(f"{self.folder}/{name}, {place}", reason)

@@ -224,11 +224,7 @@ def read_jsonl(  # noqa: PLR0913 - the options of files
 
 
 def block_bytes(stage: str, size: int | None) -> int:
-    """Return the given block size, or the default.
-
-    Raises:
-        StreamDefinitionError: It is too small.
-    """
+    """Return the given block size, or the default."""
     if size is not None and size < LEAST_BLOCK_BYTES:
         reason = f"block_size is {size}; it must be at least {LEAST_BLOCK_BYTES} bytes"
         raise StreamDefinitionError(stage, reason)

@@ -40,9 +40,6 @@ def integer_type(dtype: Any) -> tuple[Any, int, int]:
 
     Args:
         dtype: The type; ``None`` for ``torch.int32``.
-
-    Raises:
-        StreamDefinitionError: It is no integer type.
     """
     kind = torch.int32 if dtype is None else dtype
     try:

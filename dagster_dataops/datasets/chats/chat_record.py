@@ -201,9 +201,6 @@ def chat_messages(messages: object, rules: ChatRules = USUAL) -> list[Message]:
     Args:
         messages: A list of messages.
         rules: The rules, and the form of arguments.
-
-    Raises:
-        UnfitRecordError: They break a rule.
     """
     listed = list_of_dicts(MESSAGES, messages)
     if not listed:

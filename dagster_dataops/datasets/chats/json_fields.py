@@ -31,9 +31,6 @@ def list_of_dicts(place: str, value: object) -> list[dict[str, Any]]:
     Args:
         place: The path of the value, for errors.
         value: The value.
-
-    Raises:
-        UnfitRecordError: It is something else.
     """
     if not isinstance(value, list):
         raise UnfitRecordError(f"{place!r} holds a {type(value).__name__}, no list of dicts")
@@ -87,10 +84,6 @@ def json_text_value(text: str, place: str) -> Any:
     Args:
         text: The text.
         place: Its path, for errors.
-
-    Raises:
-        UnfitRecordError: It is no JSON, or a key occurs twice in an object, or it holds an integer
-            beyond 64 bits, another number that JSON cannot hold, or half of a character.
     """
     try:
         value = json.loads(

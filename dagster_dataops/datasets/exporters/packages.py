@@ -12,9 +12,6 @@ def require(package: str, feature: str, extra: str) -> None:
         package: The package.
         feature: The feature that needs it, for the error.
         extra: The extra that installs it.
-
-    Raises:
-        MissingExtraError: It is not installed.
     """
     try:
         is_there = find_spec(package) is not None

@@ -152,11 +152,7 @@ def first_replaced(folder: Path) -> str:
 
 
 def check_unchanged(folder: Path) -> None:
-    """Check that no file was replaced since it was read for a checkpoint.
-
-    Raises:
-        FileChangedError: One was, or cannot be read any more.
-    """
+    """Check that no file was replaced since it was read for a checkpoint."""
     for name, change in _changes(folder):
         remedy = "run again: the records that were made of such files are made again"
         raise FileChangedError(name, change, remedy)

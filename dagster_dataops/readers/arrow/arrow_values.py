@@ -51,9 +51,6 @@ def conversion_of(kind: pa.DataType, *, parse_json: bool = False) -> Conversion:
     Args:
         kind: The type.
         parse_json: Whether values of Arrow's JSON type become what they say; else they stay texts.
-
-    Raises:
-        TypeError: They cannot be converted.
     """
     of = partial(conversion_of, parse_json=parse_json)
     if isinstance(kind, pa.BaseExtensionType):

@@ -193,11 +193,7 @@ class DelimitedFiles(FileStage):
     block_size: int
 
     def conversions(self, path: str, columns: Iterable[str]) -> list[tuple[str, Convert]]:
-        """Return the columns that need conversion, with their conversions.
-
-        Raises:
-            StreamSourceError: ``types`` names a column that the file does not have.
-        """
+        """Return the columns that need conversion, with their conversions."""
         columns, types = tuple(columns), self.types
         if isinstance(types, str):
             types = dict.fromkeys(columns, types)

@@ -34,11 +34,7 @@ class FrameParser(ItemParser):
 
     @override
     def __call__(self, item: Frame) -> Any:
-        """Return the record of a frame.
-
-        Raises:
-            StreamSourceError: The payload is damaged, or ``parse`` failed; with file and byte.
-        """
+        """Return the record of a frame."""
         try:
             return self.parse(features_of(item.payload))
         except Exception as error:

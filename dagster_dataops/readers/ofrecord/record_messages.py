@@ -73,9 +73,6 @@ def features_of(payload: bytes) -> dict[str, list[Any]]:
 
     Args:
         payload: The bytes of a record.
-
-    Raises:
-        ValueError: The bytes are damaged.
     """
     record = record_class()()
     try:

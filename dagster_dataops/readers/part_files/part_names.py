@@ -44,9 +44,6 @@ class PartNames:
 
         Args:
             warn: Whether to log a warning that lists parts which are not read.
-
-        Raises:
-            StreamSourceError: The folder cannot be listed, or a part is missing.
         """
         try:
             present = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}

@@ -86,11 +86,7 @@ class BatchStage(EpochStage):
 
 
 def columns_of(rows: list[Any]) -> dict[str, list[Any]]:
-    """Return rows as one record of columns.
-
-    Raises:
-        DataPipelineError: The rows have different columns.
-    """
+    """Return rows as one record of columns."""
     names = rows[0].keys()
     for row in rows:
         if row.keys() != names:

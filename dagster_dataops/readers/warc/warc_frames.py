@@ -124,9 +124,6 @@ def record_at(
         at: The offset.
         begin: The offset to show in messages.
         in_member: Whether the bytes are those of one gzip member.
-
-    Raises:
-        BadPartError: There is no valid record, or it is truncated.
     """
     size = _READ_BYTES
     while True:

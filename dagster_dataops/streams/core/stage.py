@@ -147,12 +147,7 @@ class Cursor(ABC):
             stage.restore(inner)
 
     def values_of(self, state: State) -> Mapping[str, Any]:
-        """Return the values in a position by name.
-
-        Raises:
-            TypeError: It has no names.
-            StreamStateError: A value is missing, or the stage does not know it.
-        """
+        """Return the values in a position by name."""
         if not isinstance(state, dict):
             msg = f"stage {self.title} has a {type(state).__name__} instead of named values"
             raise TypeError(msg)

@@ -60,12 +60,7 @@ class FileSet:
         *,
         hive: bool = False,
     ) -> "FileSet":
-        """Return the file set for the arguments of the reader ``stage``.
-
-        Raises:
-            StreamArgumentError: A path is neither a text nor a ``pathlib.Path``.
-            StreamDefinitionError: There is no path, or the compression is unknown.
-        """
+        """Return the file set for the arguments of the reader ``stage``."""
         single = isinstance(paths, (str, os.PathLike))
         listed: list[Any] = [paths] if single else list(paths)  # type: ignore[arg-type]
         for path in listed:

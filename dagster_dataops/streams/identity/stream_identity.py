@@ -262,10 +262,6 @@ def unwrap_state(
         stages: The fingerprint of each stage, sources first.
         across_weights: Whether stages that draw by weight may have other options.
         present: Returns stored stages in the form of this version.
-
-    Raises:
-        StreamStateError: It is not a stream state, has another version or belongs to another
-            stream.
     """
     if not isinstance(state, Mapping) or not {"version", "stages", "position"} <= set(state):
         msg = "this is not the state of a stream; pass the result of state_dict()"

@@ -119,9 +119,6 @@ def typed_cooker(
         aux: The auxiliary stores of the dataset; there must be none.
         decoder: See `CrudeStream.cook`.
         place: The dataset, for messages.
-
-    Raises:
-        CookerError: There are auxiliary stores, or the samples cannot be made so.
     """
     if aux:
         reason = (

@@ -187,9 +187,6 @@ def chosen_cooker(
         subflavors: The subflavors of the data.
         aux: The names of its auxiliary stores.
         place: The dataset, for messages, such as ``./a (train of mix.yaml:6)``.
-
-    Raises:
-        CookerError: No cooker fits, or its parameters do not.
     """
     offered = list(cookers)
     if not offered:

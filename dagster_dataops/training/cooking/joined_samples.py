@@ -71,11 +71,7 @@ class Joiner:
         self._called(signature(self.function).bind, [None] * count)
 
     def __call__(self, samples: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-        """Return one sample of several; ``None`` is one that is missing.
-
-        Raises:
-            TypeError: The function returned something that is not a dict.
-        """
+        """Return one sample of several; ``None`` is one that is missing."""
         joined = self._called(self.function, samples)
         if not isinstance(joined, dict):
             kind = type(joined).__name__

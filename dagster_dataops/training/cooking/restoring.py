@@ -80,11 +80,7 @@ def is_changing(stage: Stage) -> bool:
 
 
 def applied(stage: Stage, held: Held) -> Held:
-    """Return what a stage makes of items.
-
-    Raises:
-        NotImplementedError: It depends on more than these items.
-    """
+    """Return what a stage makes of items."""
     if isinstance(stage, _CHOOSING):
         return held
     if isinstance(stage, _WITH_OTHERS) and held.within is None:

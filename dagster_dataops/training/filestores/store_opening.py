@@ -65,11 +65,7 @@ def _below_url(folder: str, text: str) -> str:
 
 
 def check_scheme(url: str) -> None:
-    """Check that fsspec knows the scheme of a URL.
-
-    Raises:
-        InputError: It does not; the error lists the schemes.
-    """
+    """Check that fsspec knows the scheme of a URL."""
     from fsspec.registry import known_implementations, registry
 
     scheme = url.partition("://")[0]

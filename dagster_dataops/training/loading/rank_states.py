@@ -80,9 +80,6 @@ class StateRanks:
         Args:
             saved: The object in the state.
             splits_element: Whether its position is between several items that one item became.
-
-        Raises:
-            StreamStateError: This rank cannot.
         """
         if not isinstance(saved, Mapping):
             msg = f"the loader's state is damaged: its ranks are {saved!r}"

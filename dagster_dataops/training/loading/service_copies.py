@@ -56,11 +56,7 @@ def _copied(value: Any) -> Any:
 
 
 def copied_service(service: Any) -> Any:
-    """Return a copy of a service.
-
-    Raises:
-        StreamArgumentError: It cannot be pickled. The error names the attribute at fault.
-    """
+    """Return a copy of a service."""
     try:
         return _copied(service)
     except Exception as error:

@@ -157,11 +157,7 @@ def _takes_both(method: Callable[..., object]) -> bool:
 
 
 def as_stream(service: object, method: str, returned: object) -> Operations:
-    """Return the result of a call of a service.
-
-    Raises:
-        StreamArgumentError: It is no stream.
-    """
+    """Return the result of a call of a service."""
     if not isinstance(returned, Operations):
         reason = f"{method} returned a {type(returned).__name__}; it must return a stream"
         raise StreamArgumentError(type(service).__name__, reason)
@@ -169,11 +165,7 @@ def as_stream(service: object, method: str, returned: object) -> Operations:
 
 
 def checkpoint_of(service: ReadingServiceInterface) -> bytes:
-    """Return the state of a service; empty if it has none.
-
-    Raises:
-        StreamArgumentError: ``checkpoint()`` did not return bytes.
-    """
+    """Return the state of a service; empty if it has none."""
     if not isinstance(service, CheckpointableReadingServiceInterface):
         return b""
     state: object = service.checkpoint()

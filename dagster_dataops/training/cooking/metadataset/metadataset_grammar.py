@@ -192,11 +192,7 @@ def splits_of(document: YamlNode) -> dict[str, Entry]:
 
 
 def _is_of_version_1(document: YamlNode, entries: Mapping[str, YamlNode]) -> bool:
-    """Return whether a document is of version 1, whose class can be left out.
-
-    Raises:
-        MetadatasetError: Its class is another one.
-    """
+    """Return whether a document is of version 1, whose class can be left out."""
     module, kind = entries.get("__module__"), entries.get("__class__")
     if kind is None:
         splits = entries["splits"].entries().values() if "splits" in entries else ()

@@ -18,11 +18,7 @@ Steps: TypeAlias = tuple[str, ...]
 
 
 def alternatives(expression: str) -> tuple[Steps, ...]:
-    """Return the ways to a value, in the order in which they are tried.
-
-    Raises:
-        ValueError: The expression is malformed.
-    """
+    """Return the ways to a value, in the order in which they are tried."""
     choices = []
     for text in expression.split(","):
         match = _EXPRESSION.fullmatch(text.strip())
@@ -34,11 +30,7 @@ def alternatives(expression: str) -> tuple[Steps, ...]:
 
 
 def value_at(sample: Mapping[str, Any], ways: Sequence[Steps]) -> Any:
-    """Return the first value that a sample has.
-
-    Raises:
-        KeyError: It has none of them.
-    """
+    """Return the first value that a sample has."""
     for way in ways:
         try:
             return _followed(sample, way)
@@ -199,11 +191,7 @@ def _with_fields(document: Mapping[str, Any], path: str, module: str, name: str)
 
 
 def listed_parts(value: object, path: str) -> tuple[str, ...] | None:
-    """Return the parts that a ``part_filter`` lists; ``None`` without one, for all parts.
-
-    Raises:
-        InputError: It is not a list of names.
-    """
+    """Return the parts that a ``part_filter`` lists; ``None`` without one, for all parts."""
     if value is None:
         return None
     if isinstance(value, list) and all(map(_is_name, value)):

@@ -90,11 +90,7 @@ def read_text(path: str, options: Mapping[str, Any]) -> str:
 
 
 def read_yaml(path: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the mapping in a YAML or JSON file.
-
-    Raises:
-        InputError: The file is not valid YAML, or not a mapping.
-    """
+    """Return the mapping in a YAML or JSON file."""
     import yaml
 
     try:
