@@ -215,13 +215,9 @@ def _entries(folder: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_resu
 
 
 def is_unchanged(path: Path, row: Record, status: os.stat_result, written_ns: int) -> bool:
-    """Return whether a file is as its row in a listing; it is read only if it may have changed.
+    """Return whether a file, or empty folder, is as its row in a listing.
 
-    Args:
-        path: The file, or an empty folder.
-        row: The row.
-        status: The status of the file.
-        written_ns: Change time of the file with the listing.
+    It is read only if it may have changed since ``written_ns``, when the listing was written.
     """
     if not row["digest"]:
         return True

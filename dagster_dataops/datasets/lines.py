@@ -90,12 +90,7 @@ def content_interval(location: Location) -> Interval:
 
 
 def interval_of(source: Readable, location: Location) -> Interval:
-    """Return the byte range of the lines of an open file; see `content_interval`.
-
-    Args:
-        source: The file.
-        location: Where it is, for errors.
-    """
+    """Return the byte range of the lines of an open file; see `content_interval`."""
     if is_compressed(location.name) and is_result(location.name):
         from dagster_dataops.foundation.places.framed_file import check_frames  # few need it
 

@@ -26,12 +26,7 @@ def kind_of(value: object) -> str:
 
 
 def list_of_dicts(place: str, value: object) -> list[dict[str, Any]]:
-    """Return a value that must be a list of dicts.
-
-    Args:
-        place: The path of the value, for errors.
-        value: The value.
-    """
+    """Return a value that must be a list of dicts; ``place`` is its path, for errors."""
     if not isinstance(value, list):
         raise UnfitRecordError(f"{place!r} holds a {type(value).__name__}, no list of dicts")
     for position, item in enumerate(value):
@@ -79,12 +74,7 @@ def json_list(value: object, place: str) -> object:
 
 
 def json_text_value(text: str, place: str) -> Any:
-    """Return the value of a JSON text, as this package can write it.
-
-    Args:
-        text: The text.
-        place: Its path, for errors.
-    """
+    """Return the value of a JSON text, as this package can write it; ``place`` is its path."""
     try:
         value = json.loads(
             text,

@@ -136,11 +136,7 @@ def noted_reads(folder: Path) -> dict[str, int | float]:
 
 
 def first_replaced(folder: Path) -> str:
-    """Return why a file that was read for a checkpoint is another one now; empty if none is.
-
-    Args:
-        folder: The folder of the checkpoint.
-    """
+    """Return why a file that was read for a checkpoint is another one now; empty if none is."""
     logs = sorted(folder.glob(_LOG))
     if not logs:
         return "it is not known which files were read"

@@ -18,11 +18,8 @@ _MAX_LISTED: Final = 20
 class PartNames:
     """The parts 0 to ``count - 1`` of a folder.
 
-    Attributes:
-        folder: The folder.
-        count: The number of parts.
-        prefix: The file name before the number.
-        suffix_length: The minimum number of digits, padded with zeros; -1 for no padding.
+    Their names have a prefix, and at least ``suffix_length`` digits, padded with zeros; -1 for no
+    padding.
     """
 
     folder: str

@@ -41,11 +41,9 @@ class WarcRecord(NamedTuple):
 
 
 class WarcPart(NamedTuple):
-    """Records that are stored together: one record of a plain file, or one gzip member.
+    """Records that are stored together, from byte ``begin`` of the file on.
 
-    Attributes:
-        begin: The offset in the file.
-        frames: The records.
+    They are one record of a plain file, or one gzip member.
     """
 
     begin: int

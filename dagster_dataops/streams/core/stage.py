@@ -307,9 +307,7 @@ class ReadContext:
     def of_input(self, stage: "Stage", *, unread: bool | None = None) -> "ReadContext":
         """Return the context of an input: it yields unread items only if it declares that.
 
-        Args:
-            stage: The input.
-            unread: Whether its items may be unread; ``None`` if those of the stage may be.
+        Without ``unread``, they may be unread if those of the stage may be.
         """
         wanted = self.unread if unread is None else unread
         wanted = wanted and stage.takes_unread

@@ -136,9 +136,7 @@ def current_index() -> CurrentIndex | None:
 class IndexedMap(NumberedStage):
     """Apply functions to each item; while they run, `current_index` returns its number.
 
-    Attributes:
-        functions: The functions, in order.
-        kind: The kind of the items, for `current_index`.
+    ``kind`` is the kind of the items, for `current_index`.
     """
 
     name: ClassVar[str] = "map"

@@ -22,10 +22,6 @@ class Permutation:
     integer is written as two digits in a base of about the square root of ``size``, and each round
     shifts either digit by a random amount that depends on the other one. The tables take memory
     for six square roots of ``size`` integers.
-
-    Args:
-        size: The number of integers.
-        generator: The random generator that determines the order.
     """
 
     def __init__(self, size: int, generator: random.Random) -> None:

@@ -180,13 +180,9 @@ def chosen_cooker(
     aux: Iterable[str] = (),
     place: str = "the dataset",
 ) -> Cooker:
-    """Return the first cooker that takes data of these subflavors.
+    """Return the first cooker that takes data of these subflavors, with these auxiliary stores.
 
-    Args:
-        cookers: The cookers.
-        subflavors: The subflavors of the data.
-        aux: The names of its auxiliary stores.
-        place: The dataset, for messages, such as ``./a (train of mix.yaml:6)``.
+    ``place`` is the dataset in messages, such as ``./a (train of mix.yaml:6)``.
     """
     offered = list(cookers)
     if not offered:

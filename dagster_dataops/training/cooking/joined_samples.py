@@ -128,10 +128,6 @@ class JoinTable:
         nonmatch: The handling of a key that is missing, for each dataset: an error, to leave the
             key out (``skip``), or to pass ``None`` to the joiner.
         named_in: The file, the line and the key of the join, for messages.
-
-    Attributes:
-        parts: As given.
-        nonmatch: As given.
     """
 
     def __init__(

@@ -129,14 +129,8 @@ class CacheFolder:
     ) -> bool:
         """Write a file, after others were deleted to make room. Return whether it was written.
 
-        Args:
-            path: The path of the file.
-            data: Its content.
-            source: Its source.
-            kept: Returns the paths of files to delete last.
-
-        Raises:
-            OSError: The file cannot be written.
+        ``kept`` returns the paths of files to delete last. An `OSError` says that it cannot be
+        written.
         """
         wrapped = _wrapped(data, source)
         if not self.has_room_for(len(wrapped)):
@@ -196,17 +190,7 @@ class CacheFolder:
     def keep(
         self, path: str, file: ArrivingFile, source: SourceInfo, kept: Callable[[], set[str]]
     ) -> bool:
-        """Put a file that has arrived in its place. Return whether it may be there.
-
-        Args:
-            path: The path of the file.
-            file: The file.
-            source: Its source.
-            kept: Returns the paths of files to delete last.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Put a file that has arrived in its place; see `save`. Return whether it may be there."""
         file.finish(source)
         size = Path(file.path).stat().st_size
         if not self.has_room_for(size):

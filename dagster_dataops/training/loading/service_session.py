@@ -24,9 +24,6 @@ class ServiceSession:
         stream: The stream that it gets.
         held_objects: Told that the copy counts as the given service, whatever its calls change.
 
-    Attributes:
-        service: The copy.
-
     Raises:
         StreamArgumentError: ``service`` is no reading service, or cannot be copied.
     """

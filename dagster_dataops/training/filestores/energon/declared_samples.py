@@ -122,11 +122,7 @@ class DeclaredSamples:
 
 
 def declared_samples(document: Mapping[str, Any], path: str) -> DeclaredSamples | None:
-    """Return what the content of ``dataset.yaml`` says; ``None`` for a crude dataset.
-
-    Args:
-        document: The content.
-        path: The path or URL of the file.
+    """Return what the content of the ``dataset.yaml`` at a path says; ``None`` for a crude dataset.
 
     Raises:
         InputError: A key is missing, or has an invalid value.
