@@ -50,12 +50,6 @@ class LineParser(ItemParser):
 
     @override
     def __call__(self, item: tuple[str, int, str]) -> Any:
-        """Return the record of a line.
-
-        Raises:
-            StreamSourceError: The line is not UTF-8, or ``parse`` failed or did not return a dict;
-                with file and line.
-        """
         name, number, raw = item
         try:
             line = raw if raw.isascii() else raw.encode("latin-1").decode()

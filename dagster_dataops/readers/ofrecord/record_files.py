@@ -34,7 +34,6 @@ class FrameParser(ItemParser):
 
     @override
     def __call__(self, item: Frame) -> Any:
-        """Return the record of a frame."""
         try:
             return self.parse(features_of(item.payload))
         except Exception as error:
@@ -128,12 +127,6 @@ class PartRecordParser(LineParser):
 
     @override
     def __call__(self, item: tuple[str, int, Any]) -> Any:
-        """Return the record of a frame.
-
-        Raises:
-            StreamSourceError: The payload is damaged, or ``parse`` failed or did not return a dict;
-                with file, record and byte.
-        """
         name, number, frame = item
         place = f"record {number:,} at byte {frame.offset:,}"
         try:
@@ -175,5 +168,4 @@ class OFRecordReader(PartFiles):
 
     @override
     def parse(self, line: Any) -> dict[str, Any]:
-        """Return the record of the features of an OFRecord."""
         return dict(line)

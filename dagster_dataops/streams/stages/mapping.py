@@ -89,7 +89,6 @@ class RandomMap(NumberedStage):
 
     @override
     def seed_in(self, root: int) -> int:
-        """Return the seed of the stage in a stream of seed ``root``."""
         return derive_seed(root, self.path)
 
     @override

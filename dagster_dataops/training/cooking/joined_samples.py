@@ -197,7 +197,6 @@ class JoinedSamples(SourceByNumber):
     @property
     @override
     def parts(self) -> tuple[CrudeSource, ...]:
-        """The datasets."""
         return self.table.parts
 
     @override

@@ -89,7 +89,6 @@ class NoCachePool(CachePool):
 
     @override
     def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
-        """Return a file that is read by the first `Lazy.get`."""
         return Lazy(store, store.full_name(name))
 
 
@@ -161,12 +160,6 @@ class FileStoreCachePool(CachePool):
 
     @override
     def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
-        """Return a file that a thread reads ahead, unless it is in the cache.
-
-        Args:
-            store: The store.
-            name: The name of the file in it.
-        """
         if self._pid != os.getpid():
             self._reset()
         name = store.full_name(name)
@@ -181,7 +174,6 @@ class FileStoreCachePool(CachePool):
 
     @override
     def read(self, store: FileStore, name: str, entry: object) -> Read:
-        """Return a file and its source, from the cache if it is there."""
         if self._pid != os.getpid():
             self._reset()
         reading = entry.reading if isinstance(entry, _NeededFile) else None
