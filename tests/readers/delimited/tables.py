@@ -9,5 +9,6 @@ CELLS = st.text(
     max_size=12,
 )
 
+TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
 # Other line ends stand inside cells without quotes, and would be read as the end of a row.
 QUOTING = {"\r\n": csv.QUOTE_MINIMAL, "\n": csv.QUOTE_ALL, "\r": csv.QUOTE_ALL}

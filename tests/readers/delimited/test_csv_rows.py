@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from dagster_dataops import errors, readers
 from tests.examples import at_most
-from tests.readers.delimited.tables import CELLS, QUOTING
+from tests.readers.delimited.tables import QUOTING, TABLES
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,6 @@ def test_the_error_for_a_long_cell_names_the_limit_of_csv(written):
     path = written("a\n" + "x" * 200_000 + "\n")
     with pytest.raises(errors.StreamSourceError, match=r"line 2: field larger.*field_size_limit"):
         list(readers.read_delimited(path))
-
-
-TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=at_most(150))

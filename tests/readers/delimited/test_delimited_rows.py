@@ -12,9 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from dagster_dataops import errors, readers
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.examples import at_most
-from tests.readers.delimited.tables import CELLS, QUOTING
-
-TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
+from tests.readers.delimited.tables import QUOTING, TABLES
 
 
 @pytest.mark.slow
