@@ -24,7 +24,6 @@ from dagster_dataops.errors import (
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.examples import at_most
 from tests.readers.helpers import EXAMPLE, NAMES, PLACES, ROWS, A, B, mini, places, write_parts
-from tests.readers.part_files.rows import values
 
 # files, batch size, number of batches, index of one batch, its content
 FINITE = [
@@ -532,3 +531,7 @@ def test_the_stage_that_makes_a_stream_infinite_is_named(batches):
     assert batches([1], 1, None).endless_stage == "batch"
     assert batches([1], 1).endless_stage is None
     assert sizes(itertools.islice(batches([1, 2], 4, None, wrap=True), 3)) == [4, 4, 4]
+
+
+def values(record):
+    return [tuple(row) for row in record["values"]]
