@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from itertools import islice
 
 import orjson
@@ -11,6 +12,7 @@ from dagster_dataops import DataPipeline, errors, list_files, read_jsonl
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.files import line_index
 from dagster_dataops.testing import assert_resumes_anywhere
+from tests.faults.crashing import HANG_SECONDS
 from tests.streams.indexed_files import numbers, records, write
 
 
@@ -116,3 +118,20 @@ def test_the_records_of_several_files_are_numbered_on_from_one_to_the_next(tmp_p
     with line_index.JsonAccess(paths, FailureHandler().counter("read_jsonl")).opened() as source:
         found = [source.item(number)["n"] for number in range(source.size)]
     assert found == [0, 1, 2, 0, 1, 2, 3, 4, 0]
+
+
+def test_prefetching_reads_ahead_and_no_further():
+    read = []
+    reached = threading.Event()
+
+    def note(x):
+        read.append(x)
+        if x == 4:
+            reached.set()
+        return x
+
+    stream = DataPipeline.count().map(note).prefetch(3).and_return()
+    iterator = iter(stream)
+    assert next(iterator) == 0
+    assert reached.wait(HANG_SECONDS)
+    assert max(read) <= 5
