@@ -8,7 +8,7 @@ from itertools import islice
 import orjson
 import pytest
 
-from dagster_dataops import DataPipeline, errors, list_files, read_jsonl
+from dagster_dataops import DataPipeline, errors, list_files, read_jsonl, read_sequence
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.files import line_index
 from dagster_dataops.testing import assert_resumes_anywhere
@@ -135,3 +135,23 @@ def test_prefetching_reads_ahead_and_no_further():
     assert next(iterator) == 0
     assert reached.wait(HANG_SECONDS)
     assert max(read) <= 5
+
+
+def test_epochs_are_shuffled_differently_by_default():
+    stream = read_sequence(list(range(50))).shuffle(0).and_return()
+    first = list(stream)
+    stream.reset()
+    second = list(stream)
+    stream.reset(reset_rng=True)
+
+    assert first != second
+    assert sorted(first) == sorted(second) == list(range(50))
+    assert list(stream) == first
+
+
+def test_every_inner_stream_is_shuffled_in_its_own_way():
+    stream = read_sequence([20, 20]).yield_from(lambda n: read_sequence(list(range(n))).shuffle(0))
+    items = list(stream)
+
+    assert sorted(items[:20]) == sorted(items[20:]) == list(range(20))
+    assert items[:20] != items[20:]
