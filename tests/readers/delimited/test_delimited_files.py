@@ -15,6 +15,15 @@ from dagster_dataops import errors, readers
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.examples import at_most
 
+CELLS = st.text(
+    st.one_of(st.sampled_from('",\n\r ;é\u2028\x00'), st.characters(exclude_categories=["Cs"])),
+    max_size=12,
+)
+
+TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
+# Other line ends stand inside cells without quotes, and would be read as the end of a row.
+QUOTING = {"\r\n": csv.QUOTE_MINIMAL, "\n": csv.QUOTE_ALL, "\r": csv.QUOTE_ALL}
+
 
 @pytest.mark.parametrize(
     ("content", "types", "message"),
@@ -264,13 +273,3 @@ def test_a_position_belongs_to_the_types_it_was_read_with(written):
         readers.read_delimited(path, types=int).and_return().load_state_dict(state)
     with pytest.raises(errors.StreamStateError, match="options"):
         readers.read_delimited(path, delimiter=";").and_return().load_state_dict(state)
-
-
-CELLS = st.text(
-    st.one_of(st.sampled_from('",\n\r ;é\u2028\x00'), st.characters(exclude_categories=["Cs"])),
-    max_size=12,
-)
-
-TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
-# Other line ends stand inside cells without quotes, and would be read as the end of a row.
-QUOTING = {"\r\n": csv.QUOTE_MINIMAL, "\n": csv.QUOTE_ALL, "\r": csv.QUOTE_ALL}

@@ -1,4 +1,4 @@
-"""Tests of random_order and of the index of lines that it rests on."""
+"""Tests of stages that order, choose and map items, and of the index of lines."""
 
 import json
 import os
@@ -16,36 +16,36 @@ from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.files import line_index
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.faults.crashing import HANG_SECONDS
-from tests.streams.indexed_files import numbers, records, write
 from tests.streams.indexed_files import numbers as file_numbers
+from tests.streams.indexed_files import records, write
 from tests.streams.sequences import numbers
 
 
 def test_it_is_the_order_in_which_a_list_of_them_would_be_shuffled(source):
     held = read_jsonl(source).map(lambda record: record).shuffle(0, seed=3).repeat(2)
 
-    assert numbers(read_jsonl(source).shuffle(0, seed=3).repeat(2)) == numbers(held)
+    assert file_numbers(read_jsonl(source).shuffle(0, seed=3).repeat(2)) == file_numbers(held)
 
 
 def test_every_record_occurs_once_per_epoch_and_epochs_differ(source):
-    found = numbers(read_jsonl(source).shuffle(0).repeat(3))
+    found = file_numbers(read_jsonl(source).shuffle(0).repeat(3))
     epochs = [found[:100], found[100:200], found[200:]]
 
     assert [sorted(epoch) for epoch in epochs] == [list(range(100))] * 3
     assert len({tuple(epoch) for epoch in epochs}) == 3
-    equal = numbers(read_jsonl(source).shuffle(0).repeat(2, reset_rng=True))
+    equal = file_numbers(read_jsonl(source).shuffle(0).repeat(2, reset_rng=True))
     assert equal[:100] == equal[100:] == epochs[0]
 
 
 @pytest.mark.parametrize("uneven", [True, False])
 def test_shards_read_only_their_own_records(source, uneven, monkeypatch):
-    whole = numbers(read_jsonl(source).shuffle(0, seed=1))
+    whole = file_numbers(read_jsonl(source).shuffle(0, seed=1))
     decoded = []
     monkeypatch.setattr(line_index, "_parse", lambda line: decoded.append(1) or orjson.loads(line))
 
     for at in range(3):
         decoded.clear()
-        shard = numbers(read_jsonl(source).shuffle(0, seed=1).shard(at, 3, uneven))
+        shard = file_numbers(read_jsonl(source).shuffle(0, seed=1).shard(at, 3, uneven))
         assert shard == (whole if uneven else whole[:99])[at::3]
         assert len(decoded) == len(shard)
 
@@ -67,14 +67,14 @@ def test_it_resumes_at_any_position(source):
 
 def test_resuming_reads_no_earlier_record(source, monkeypatch):
     stream = read_jsonl(source).shuffle(0).and_return()
-    whole = numbers(islice(stream, 97))
+    whole = file_numbers(islice(stream, 97))
     state = stream.state_dict()
     again = read_jsonl(source).shuffle(0).and_return()
     again.load_state_dict(state)
     decoded = []
     monkeypatch.setattr(line_index, "_parse", lambda line: decoded.append(1) or orjson.loads(line))
 
-    assert sorted(whole + numbers(again)) == list(range(100))
+    assert sorted(whole + file_numbers(again)) == list(range(100))
     assert len(decoded) == 3
 
 
@@ -95,7 +95,7 @@ def test_lines_that_are_not_records_are_skipped_and_named(tmp_path):
 
     assert_resumes_anywhere(make)
     stream = make()
-    assert sorted(numbers(stream)) == [n for n in range(40) if n not in {7, 20}]
+    assert sorted(file_numbers(stream)) == [n for n in range(40) if n not in {7, 20}]
     messages = sorted(entry["message"] for entry in stream.quarantined)
     assert stream.errors == 2
     assert "line 21" in messages[0]
