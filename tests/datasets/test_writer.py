@@ -17,13 +17,12 @@ from dagster_dataops.datasets.durable_files import (
     copy_durably,
     draft_of,
     make_folder,
-    storage,
     write_all,
     write_durably,
 )
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
+from dagster_dataops.datasets.published_files import parts_of
 from dagster_dataops.errors import InputError, StorageError
-from tests.nodes import JsonlWriter, NodeFolder, write_records
+from tests.nodes import JsonlWriter, write_records
 
 RECORDS = st.lists(st.dictionaries(st.text(max_size=3), st.integers(-5, 5), max_size=2))
 
@@ -45,13 +44,6 @@ def test_written_records_are_read_back_and_the_handle_is_correct(records):
         assert dataset.fingerprint == f"xxh3:{xxhash.xxh3_128_hexdigest(content)}"
 
 
-def test_equal_records_have_equal_fingerprints_at_any_place(tmp_path):
-    one = write_records(tmp_path / "a.jsonl", [{"a": 1}], "list")
-    other = write_records(tmp_path / "b.jsonl", [{"a": 1}], "list")
-
-    assert one.identity == other.identity
-
-
 def test_the_records_given_are_not_changed(tmp_path):
     records = [{"a": (1, 2), "b": {"c": [None]}}]
     before = copy.deepcopy(records)
@@ -59,10 +51,6 @@ def test_the_records_given_are_not_changed(tmp_path):
     write_records(tmp_path / "a.jsonl", records, "list")
 
     assert records == before
-
-
-def test_a_generator_is_taken_record_by_record(tmp_path):
-    assert write_records(tmp_path / "a.jsonl", ({"n": n} for n in range(3)), "it").rows == 3
 
 
 @pytest.mark.parametrize("intruder", ["text", 1, None, ["nested"], ("a", 1)])
@@ -256,11 +244,6 @@ def test_a_folder_in_the_way_of_a_file_is_a_storage_error(tmp_path):
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_other_errors_are_raised(tmp_path):
-    with pytest.raises(KeyError), storage(tmp_path, "do it"):
-        raise KeyError
-
-
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
 def test_a_link_in_place_of_a_draft_is_not_followed(tmp_path, link):
     (tmp_path / "source").write_bytes(b"new")
@@ -276,12 +259,6 @@ def test_a_link_in_place_of_a_draft_is_not_followed(tmp_path, link):
         assert path.read_bytes() == b"new"
         assert not path.is_symlink()
     assert precious.read_text() == "precious"
-
-
-def test_the_files_of_a_node_begin_with_its_name() -> None:
-    folder = NodeFolder(Path("root/docs"), "docs")
-    assert folder.result == Path("root/docs") / f"docs{RESULT}"
-    assert folder.manifest == Path("root/docs") / f"docs{MANIFEST}"
 
 
 def test_the_parts_of_a_result_lie_beside_it_in_a_folder_with_the_name_of_the_node() -> None:

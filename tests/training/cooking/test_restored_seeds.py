@@ -31,8 +31,7 @@ def draws(records):
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def data(tmp_path):
     folder = dataset(tmp_path / "a", 6)
     return get_train_dataset(folder, task_encoder=Augmenting(), repeat=False)
 

@@ -29,8 +29,7 @@ from tests.training.filestores.shards import samples, write_tar
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def folder(tmp_path):
     for shard in range(3):
         write_tar(tmp_path / "ds" / "shards" / f"d-{shard}.tar", samples("k", shard * 4, 4))
     return tmp_path / "ds"

@@ -13,8 +13,7 @@ DAY = 24 * 60 * 60
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def folder():
     return cache_folder()
 
 
