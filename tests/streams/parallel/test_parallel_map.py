@@ -12,7 +12,6 @@ import pytest
 from dagster_dataops import read_sequence
 from tests.faults.crashing import HANG_SECONDS, wait_until
 from tests.finalized import garbage_of_this_process
-from tests.streams.parallel.sources import numbers
 
 
 def test_the_requested_number_of_calls_runs_at_once():
@@ -181,3 +180,7 @@ def test_processes_are_forked_beside_waiting_threads_and_started_afresh_beside_o
     run_python,
 ):
     assert run_python(START_METHODS).split() == ["fork", "spawn"]
+
+
+def numbers(count):
+    return read_sequence(list(range(count)))
