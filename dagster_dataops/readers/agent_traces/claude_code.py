@@ -43,9 +43,7 @@ def claude_code_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Ses
 def _agent(line: Line, named: dict[str, Line]) -> str:
     """Return the id of the agent of a line: its own, or that of the first line above it.
 
-    Args:
-        line: A line of another agent.
-        named: All such lines of the file by their ids.
+    ``named`` has the lines of other agents by their ids.
     """
     if isinstance(line.get("agentId"), str):
         return str(line["agentId"])

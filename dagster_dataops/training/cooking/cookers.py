@@ -26,12 +26,7 @@ class SkipSample(SkipItem):
 
 
 class Needs(NamedTuple):
-    """Arguments of a cooker besides the sample and the auxiliary stores.
-
-    Attributes:
-        cache: Whether it takes a cache pool as ``cache``.
-        primary: Whether it takes its own dataset as ``primary``.
-    """
+    """Whether a cooker takes a cache pool as ``cache``, and its own dataset as ``primary``."""
 
     cache: bool = False
     primary: bool = False
@@ -77,11 +72,7 @@ class Cooker:
     has_subflavors: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """Check the function.
-
-        Raises:
-            CookerError: It is not callable.
-        """
+        """Check that the cooker is a function."""
         function: object = self.cook
         if not callable(function):
             reason = f"a cooker is a function, not a {type(function).__name__}"

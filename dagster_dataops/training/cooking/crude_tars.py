@@ -376,11 +376,7 @@ def placed_reader(
 
 
 def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
-    """Return the numbers of the samples that are left out, by the number of the shard.
-
-    Raises:
-        DuplicateKeyError: A key occurs twice.
-    """
+    """Return the numbers of the samples that are left out, by the number of the shard."""
     index = source.files.index
     numbers = set(index.facts.dropped)
     for name in source.data.exclude:

@@ -52,22 +52,11 @@ class Joiner:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function.
-
-        Raises:
-            ImportError: There is no such module.
-            AttributeError: The module has no such function.
-        """
+        """The function, which is imported when it is first used."""
         return _imported(self.module, self.name)
 
     def check(self, count: int) -> None:
-        """Check that the function can be imported and takes ``count`` samples.
-
-        Raises:
-            TypeError: It does not take that many, or has no parameters of these names.
-            ImportError: There is no such module.
-            AttributeError: The module has no such function.
-        """
+        """Check that the function can be imported and takes ``count`` samples, by these names."""
         self._called(signature(self.function).bind, [None] * count)
 
     def __call__(self, samples: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:

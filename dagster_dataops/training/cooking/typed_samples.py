@@ -112,12 +112,7 @@ class TypedSamples:
         raise CookerError(f"{self._place}: {reason}")
 
     def __call__(self, sample: dict[str, Any]) -> Sample:
-        """Return the sample of the declared type.
-
-        Raises:
-            TypeError: The fields are not those of the class, or the loader returned no dict.
-            KeyError: A part is missing.
-        """
+        """Return the sample of the declared type."""
         wanted, decoder = self._wanted, self._values
         parts = {
             name: value

@@ -19,11 +19,7 @@ _SHARED = (types.FunctionType, types.ModuleType, type)
 
 
 class _ServicePickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles a value, and keeps the code that the copy shares with it.
-
-    Attributes:
-        shared: This code.
-    """
+    """Pickles a value, and keeps the code that the copy shares with it as ``shared``."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)

@@ -75,13 +75,7 @@ Limit: TypeAlias = int | Fraction
 
 @dataclass(frozen=True)
 class Subset:
-    """A range of the samples of a dataset.
-
-    Attributes:
-        place: Its place in the YAML.
-        start: The first sample.
-        end: The first sample behind.
-    """
+    """A range of the samples of a dataset; ``end`` is the first sample behind it."""
 
     place: YamlNode = field(compare=False)
     start: Limit
@@ -172,11 +166,7 @@ Entry: TypeAlias = Reference | Mixture | Join
 
 
 def splits_of(document: YamlNode) -> dict[str, Entry]:
-    """Return the splits of a metadataset by name.
-
-    Raises:
-        MetadatasetError: The document is not a valid metadataset.
-    """
+    """Return the splits of a metadataset by name."""
     if not document.is_mapping:
         raise document.error(f"a metadataset is a mapping, not {document.shown}")
     entries = document.known_entries(_TOP, {})

@@ -170,11 +170,7 @@ class OpenShards:
         return read
 
     def kept(self, shard: TarShard) -> Content:
-        """Return a shard that stays open until `close`.
-
-        Raises:
-            StreamSourceError: The shard cannot be opened.
-        """
+        """Return a shard that stays open until `close`."""
         content = shard.location.opened()
         self._kept.append(content)
         return content
