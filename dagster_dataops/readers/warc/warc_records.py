@@ -44,11 +44,13 @@ _WIDER: Final = {"gbk": "gb18030"}  # the standard decodes both alike; Python do
 
 
 def page_text(content: bytes, content_type: str) -> str:
-    """Return content as text; invalid bytes are replaced by U+FFFD.
+    """Return the text of a page in its charset; invalid bytes are replaced.
 
-    Args:
-        content: The bytes of the page.
-        content_type: Its content type, such as ``text/html; charset=utf-8``; may be empty.
+    The charset is that of a byte order mark, else the label of the content type, else that in the
+    first kilobyte of the page: of an XML declaration or a ``<meta>`` element; else UTF-8. Labels
+    mean what the Encoding Standard of the WHATWG says, as in browsers; a few further names of the
+    same charsets are known. Any other label counts as none. The label ``gb2312``, for example,
+    means GBK, and ``iso-8859-1`` means Windows-1252.
     """
     name = next(_names(content, content_type), "utf-8")
     text, _ = webencodings.decode(content, _WIDER.get(name, name))

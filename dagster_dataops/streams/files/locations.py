@@ -34,10 +34,11 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def partitions(folders: Iterable[str]) -> list[Partition]:
-    """Return the columns in the names of each folder.
+    """Return the columns in the names of folders, such as ``lang=de/year=2024``, relative paths.
 
-    Args:
-        folders: Paths relative to the top of the data set, with slashes.
+    They are as Hive, Spark and DuckDB write them. A column whose values are decimal integers in all
+    folders holds numbers, otherwise texts. The name that Hive writes for null is null. Names and
+    values are percent-decoded.
     """
     texts = [_texts(folder) for folder in folders]
     names = {name for columns in texts for name in columns}

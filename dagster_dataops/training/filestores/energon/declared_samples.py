@@ -18,7 +18,11 @@ Steps: TypeAlias = tuple[str, ...]
 
 
 def alternatives(expression: str) -> tuple[Steps, ...]:
-    """Return the ways to a value, in the order in which they are tried."""
+    """Return the ways to a value, in the order in which they are tried.
+
+    ``png`` names a part, ``json[caption]`` an element of a part, ``json[boxes][0]`` an element of
+    an element, and ``png,jpg`` the first of these parts that the sample has.
+    """
     choices = []
     for text in expression.split(","):
         match = _EXPRESSION.fullmatch(text.strip())
