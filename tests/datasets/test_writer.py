@@ -22,13 +22,10 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.published_files import parts_of
 from dagster_dataops.errors import InputError, StorageError
+from tests.datasets.exporters.folders import names_in
 from tests.nodes import JsonlWriter, write_records
 
 RECORDS = st.lists(st.dictionaries(st.text(max_size=3), st.integers(-5, 5), max_size=2))
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 @given(RECORDS)
@@ -74,7 +71,7 @@ def test_a_refused_write_leaves_the_previous_file_and_no_draft(tmp_path):
         write_records(path, [{"new": True}, None], "list")
 
     assert path.read_text() == '{"old":true}\n'
-    assert names(tmp_path) == ["a.jsonl"]
+    assert names_in(tmp_path) == ["a.jsonl"]
 
 
 def test_the_same_records_again_leave_the_file_as_it_is(tmp_path):
@@ -84,7 +81,7 @@ def test_the_same_records_again_leave_the_file_as_it_is(tmp_path):
 
     assert write_records(path, [{"a": 1}], "list") == first
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    assert names(tmp_path) == ["a.jsonl"]
+    assert names_in(tmp_path) == ["a.jsonl"]
 
     write_records(path, [{"a": 2}], "list")
     assert path.read_text() == '{"a":2}\n'
@@ -98,7 +95,7 @@ def test_an_error_in_the_source_of_the_records_leaves_no_draft(tmp_path):
     with pytest.raises(RuntimeError):
         write_records(tmp_path / "a.jsonl", broken(), "list")
 
-    assert names(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_the_place_shows_nothing_until_it_is_published(tmp_path):
@@ -111,7 +108,7 @@ def test_the_place_shows_nothing_until_it_is_published(tmp_path):
         dataset = writer.publish()
 
     assert dataset.read() == [{"a": 1}, {"a": 2}]
-    assert names(tmp_path) == ["a.jsonl"]
+    assert names_in(tmp_path) == ["a.jsonl"]
 
 
 def test_a_disk_that_refuses_is_a_storage_error_that_names_the_path(tmp_path):
@@ -143,7 +140,7 @@ def test_a_full_disk_is_a_storage_error_and_leaves_no_draft(run_python, tmp_path
             """
         )
     )
-    assert names(path.parent) == []
+    assert names_in(path.parent) == []
 
 
 @pytest.mark.parametrize("supported", [True, False])
@@ -200,7 +197,7 @@ def test_writing_durably_replaces_the_file_and_leaves_no_draft(tmp_path):
     write_durably(path, b"after")
 
     assert path.read_text() == "after"
-    assert names(tmp_path) == ["a.json"]
+    assert names_in(tmp_path) == ["a.json"]
 
 
 def test_a_failed_write_leaves_the_previous_content(tmp_path):
@@ -223,7 +220,7 @@ def test_copying_makes_the_folder_and_replaces_the_target(tmp_path):
     copy_durably(source, target)
 
     assert target.read_bytes() == b"y"
-    assert names(target.parent) == ["b"]
+    assert names_in(target.parent) == ["b"]
 
 
 def test_appending_starts_at_the_current_positions(tmp_path):

@@ -24,6 +24,15 @@ ROWS = [{"n": n, "hash": hash((n, 1)) % 10**15} for n in range(9000)]
 CONTENT = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 
 
+def read_until_error(stream, match):
+    """Return the items before the error."""
+    found = []
+    with pytest.raises(errors.StreamSourceError, match=match):
+        for item in stream:
+            found.append(item)  # noqa: PERF402 - an error follows
+    return found
+
+
 @pytest.fixture(params=PACKERS)
 def suffix(request):
     return request.param
@@ -67,10 +76,9 @@ def test_a_truncated_file_is_an_error_after_all_its_records(tmp_path, suffix, sh
     path = tmp_path / f"a.jsonl.{suffix}"
     packed = PACKERS[suffix](CONTENT)
     path.write_bytes(packed[: int(len(packed) * share)])
-    found = []
-    with pytest.raises(errors.StreamSourceError, match=rf"a\.jsonl\.{suffix}: is truncated"):
-        for row in read_jsonl(path, block_size=1024):
-            found.append(row)  # noqa: PERF402 - to see what came before the error
+    found = read_until_error(
+        read_jsonl(path, block_size=1024), rf"a\.jsonl\.{suffix}: is truncated"
+    )
     assert found == ROWS[: len(found)]
     if suffix == "gz":  # the others give out blocks of up to a megabyte, or nothing of them
         assert len(found) > len(ROWS) * share * 0.8 - 200
@@ -79,10 +87,7 @@ def test_a_truncated_file_is_an_error_after_all_its_records(tmp_path, suffix, sh
 def test_half_a_line_before_the_cut_is_no_line(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\nthree")[:-8])
-    found = []
-    with pytest.raises(errors.StreamSourceError, match="is truncated"):
-        for line in read_text(path):
-            found.append(line)  # noqa: PERF402 - to see what came before the error
+    found = read_until_error(read_text(path), "is truncated")
     assert found == ["one", "two"]
 
 
@@ -92,10 +97,7 @@ def test_a_damaged_file_is_an_error_after_the_content_before_the_damage(tmp_path
     damaged = bytearray(pack(CONTENT))
     damaged[len(damaged) // 2 : len(damaged) // 2 + 40] = b"\xff" * 40
     path.write_bytes(pack(CONTENT) * 3 + bytes(damaged))
-    found = []
-    with pytest.raises(errors.StreamSourceError, match=rf"a\.jsonl\.{suffix}"):
-        for row in read_jsonl(path, block_size=1024):
-            found.append(row)  # noqa: PERF402 - to see what came before the error
+    found = read_until_error(read_jsonl(path, block_size=1024), rf"a\.jsonl\.{suffix}")
     assert found[: 2 * len(ROWS)] == ROWS * 2
 
 

@@ -115,13 +115,6 @@ def test_equal_shards_have_the_same_files(folder):
     assert [(folder / name).read_bytes() for name in names] == before
 
 
-def test_a_prepared_folder_is_not_replaced_unasked(folder):
-    prepare_energon(folder)
-
-    with pytest.raises(InputError, match="overwrite=True"):
-        prepare_energon(folder)
-
-
 def test_a_key_that_occurs_twice_is_named_with_its_shards_and_nothing_is_left(folder):
     write_tar(folder / "shards" / "d-3.tar", samples("k", 2, 1))
 
