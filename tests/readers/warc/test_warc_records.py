@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import sys
 
 import pytest
 
@@ -118,6 +119,18 @@ def test_a_file_of_whole_records_is_whole(archive):
     for number, end in enumerate(byte_of(stream) for _ in stream):
         archive.write_bytes(content[:end])
         assert list(readers.read_warc(archive, None)) == expected[:number]
+
+
+@pytest.mark.slow
+def test_they_resume_anywhere(archive):
+    assert_resumes_anywhere(lambda: readers.read_warc([archive, archive], None))
+    assert_resumes_anywhere(lambda: readers.read_warc(archive).repeat(2))
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dagster_dataops.readers.warc.warc_records", None)
+    with pytest.raises(errors.MissingExtraError, match=r"dagster-dataops\[warc\]"):
+        readers.read_warc("x.warc")
 
 
 def test_records_that_were_packed_together_resume_anywhere(tmp_path):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from dagster_dataops import config, errors, load_result, read_jsonl
+from dagster_dataops.streams.files.contents import WindowedContent
 from dagster_dataops.testing import assert_resumes_anywhere
 from dagster_dataops.text import read_text
 
@@ -216,3 +217,30 @@ def test_a_compressed_result_without_some_of_its_frames_is_refused(tmp_path, reg
 
 def larger(record):
     return {"n": record["n"], "text": "x" * 1000}
+
+
+class CutSource:
+    """A source that fails after some bytes."""
+
+    def __init__(self, content):
+        self.left = content
+
+    def read(self, size):
+        if not self.left:
+            raise errors.StreamSourceError("cut", "is truncated")
+        part, self.left = self.left[:size], self.left[size:]
+        return part
+
+    def close(self):
+        pass
+
+
+def test_no_bytes_come_from_behind_the_place_where_a_source_fails():
+    content = WindowedContent(lambda: CutSource(b"0123456789"))
+
+    assert content.read_at(4, 4) == b"4567"
+    assert content.failure is None
+    assert content.read_at(4, 20) == b""
+    assert content.failure is not None
+    assert content.read_at(4, 8) == b"89"
+    assert content.read_at(4, 0) == b"0123"
