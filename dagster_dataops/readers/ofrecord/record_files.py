@@ -168,4 +168,5 @@ class OFRecordReader(PartFiles):
 
     @override
     def parse(self, line: Any) -> dict[str, Any]:
+        """Return the record of the features of an OFRecord."""
         return dict(line)

@@ -32,6 +32,7 @@ class DecodeFileStore(WrappingStore):
 
     @override
     def get(self, name: str, sample: MutableMapping[str, Any] | None = None) -> Any:
+        """Return the value of a file; see `FileStore.get`."""
         return self.value(name, self.inner.get(name, sample))
 
     @override

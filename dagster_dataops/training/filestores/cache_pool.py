@@ -89,6 +89,7 @@ class NoCachePool(CachePool):
 
     @override
     def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
+        """Return a file that is read by the first `Lazy.get`."""
         return Lazy(store, store.full_name(name))
 
 
@@ -160,6 +161,7 @@ class FileStoreCachePool(CachePool):
 
     @override
     def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
+        """Return a file that a thread reads ahead, unless it is in the cache."""
         if self._pid != os.getpid():
             self._reset()
         name = store.full_name(name)
@@ -174,6 +176,7 @@ class FileStoreCachePool(CachePool):
 
     @override
     def read(self, store: FileStore, name: str, entry: object) -> Read:
+        """Return a file and its source, from the cache if it is there."""
         if self._pid != os.getpid():
             self._reset()
         reading = entry.reading if isinstance(entry, _NeededFile) else None
