@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pickle
+import sys
 from itertools import chain, islice
 
 import pytest
@@ -39,6 +40,13 @@ def numbers(batches):
 
 
 # ---------------------------------------------------------------- without torch
+
+
+def test_without_torch_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "dagster_dataops.streams.torch_dataset", raising=False)
+    with pytest.raises(errors.MissingExtraError, match=r"pip install 'dagster-dataops\[torch\]'"):
+        torch_dataset(lambda at, among: read_sequence([1]))
 
 
 @pytest.mark.slow

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import DataPipeline, read_jsonl
+from dagster_dataops.errors import StreamWorkerError
 from tests.finalized import garbage_of_this_process
 from tests.streams.sequences import numbers
 from tests.streams.sharding.killing import read_while_disturbed, workers
+from tests.streams.sharding.processes import shard_process
 
 
 def slow(record):
@@ -108,6 +110,12 @@ def is_running(pid):
     except FileNotFoundError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_workers_that_die_at_their_start_are_reported(monkeypatch):
+    monkeypatch.setattr(shard_process, "serve", lambda start, ends, inherited: os._exit(4))
+    with pytest.raises(StreamWorkerError, match="3 worker processes .* at their start.*code 4"):
+        list(numbers(1, 2).map(abs).workers(2))
 
 
 @pytest.mark.slow
