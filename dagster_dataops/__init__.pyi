@@ -139,7 +139,7 @@ from dagster_dataops.streams.stages.grouping.collater import Collater as Collate
 from dagster_dataops.streams.stages.grouping.collater import (
     CollateOptionsOverride as CollateOptionsOverride,
 )
-from dagster_dataops.streams.stages.grouping.bucket_sizes import (
+from dagster_dataops.streams.stages.grouping.buckets import (
     create_bucket_sizes as create_bucket_sizes,
 )
 from dagster_dataops.streams.files.file_mapper import FileMapper as FileMapper

@@ -194,11 +194,7 @@ def _listed(version: Path) -> list[Record]:
 
 
 def _entries(folder: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the relative path and status of all files and empty folders.
-
-    Raises:
-        ValueError: An entry is neither a regular file nor a folder, or its name is not UTF-8.
-    """
+    """Yield the relative path and status of all files and empty folders."""
     with os.scandir(folder) as scan:
         entries = list(scan)
     for entry in entries:
@@ -219,13 +215,9 @@ def _entries(folder: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_resu
 
 
 def is_unchanged(path: Path, row: Record, status: os.stat_result, written_ns: int) -> bool:
-    """Return whether a file is as its row in a listing; it is read only if it may have changed.
+    """Return whether a file, or empty folder, is as its row in a listing.
 
-    Args:
-        path: The file, or an empty folder.
-        row: The row.
-        status: The status of the file.
-        written_ns: Change time of the file with the listing.
+    It is read only if it may have changed since ``written_ns``, when the listing was written.
     """
     if not row["digest"]:
         return True

@@ -38,9 +38,6 @@ def check_json_lines(location: Location, source: Readable) -> None:
     Args:
         location: Where the file is, for errors.
         source: The open file.
-
-    Raises:
-        InputError: The file has another format; the message names it and the reader for it.
     """
     try:
         head = read_range(source, 0, _HEAD_BYTES)

@@ -56,9 +56,6 @@ def opened_content(location: Location) -> Iterator[tuple[Readable, Interval]]:
 
     Args:
         location: Of a file, or of a folder with its parts.
-
-    Raises:
-        InputError: As `content_interval`.
     """
     _check_name(location)
     try:
@@ -93,15 +90,7 @@ def content_interval(location: Location) -> Interval:
 
 
 def interval_of(source: Readable, location: Location) -> Interval:
-    """Return the byte range of the lines of an open file; see `content_interval`.
-
-    Args:
-        source: The file.
-        location: Where it is, for errors.
-
-    Raises:
-        InputError: As `content_interval`.
-    """
+    """Return the byte range of the lines of an open file; see `content_interval`."""
     if is_compressed(location.name) and is_result(location.name):
         from dagster_dataops.foundation.places.framed_file import check_frames  # few need it
 

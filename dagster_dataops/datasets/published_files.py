@@ -16,12 +16,7 @@ _PARTS: Final = "_parts"
 
 
 def result_name(node: str, form: str) -> str:
-    """Return the name of the file of a result.
-
-    Args:
-        node: The name of the node.
-        form: One of `FORMS`.
-    """
+    """Return the name of the file of a result of a node; the form is one of `FORMS`."""
     return f"{node}_results.{form}"
 
 

@@ -21,11 +21,7 @@ NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 
 
 def object_of(url: str) -> BucketFile:
-    """Return the object on an object store that a URL names.
-
-    Raises:
-        InputError: It is the URL of no object store.
-    """
+    """Return the object on an object store that a URL names."""
     try:
         return input_object(url, config.storage_options)
     except ConfigurationError:

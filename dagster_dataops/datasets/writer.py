@@ -203,9 +203,6 @@ def write_records(
         records: Dicts; read once, in order, never changed.
         source: The name of the records in errors.
         scratch: Whether the file is of no use after a power loss.
-
-    Raises:
-        InputError: A record is not a dict, or JSON cannot hold it; the message gives its position.
     """
     with JsonlWriter(path, scratch=scratch) as writer:
         for position, record in enumerate(records):

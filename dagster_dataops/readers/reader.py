@@ -64,7 +64,6 @@ class Reader(Readable):
 
     @override
     def stream(self) -> DataPipelineBuilder:
-        """Return the stream of records."""
         return DataPipelineBuilder(parse_stage(ReadFrom(self), ItemParser(self.parse)))
 
 

@@ -50,12 +50,6 @@ class LineParser(ItemParser):
 
     @override
     def __call__(self, item: tuple[str, int, str]) -> Any:
-        """Return the record of a line.
-
-        Raises:
-            StreamSourceError: The line is not UTF-8, or ``parse`` failed or did not return a dict;
-                with file and line.
-        """
         name, number, raw = item
         try:
             line = raw if raw.isascii() else raw.encode("latin-1").decode()
@@ -72,11 +66,7 @@ class LineParser(ItemParser):
         return StreamSourceError(f"{self.folder}/{place}", f"{kind}{error}")
 
     def placed(self, record: Any, name: str, number: int, place: str) -> Any:
-        """Return a record, with its file and number if wanted.
-
-        Raises:
-            StreamSourceError: It is no dict.
-        """
+        """Return a record, with its file and number if wanted."""
         if not isinstance(record, dict):
             reason = f"parse returned a {type(record).__name__}, not a record (a dict)"
             raise StreamSourceError(f"{self.folder}/{name}, {place}", reason)

@@ -107,9 +107,6 @@ def _check_confined(path: str, paths: Sequence[str]) -> None:
     """Check that a local file is in the folder that was given, also behind links.
 
     A file that was given itself may be a link to anywhere.
-
-    Raises:
-        StreamSourceError: It is not.
     """
     if is_url(path) or path in paths:
         return

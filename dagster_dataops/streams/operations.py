@@ -50,7 +50,6 @@ class Operations:
 
     @override
     def __repr__(self) -> str:
-        """Show the names of the stages, sources first."""
         return f"<stream {', '.join(stage.name for stage in distinct_stages(self.stage))}>"
 
     def part(self) -> Stage:

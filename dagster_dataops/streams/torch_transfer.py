@@ -36,14 +36,7 @@ def moved(item: Any, move: Callable[[Any], Any]) -> Any:
 
 
 def integer_type(dtype: Any) -> tuple[Any, int, int]:
-    """Return an integer type of PyTorch, its least and its largest value.
-
-    Args:
-        dtype: The type; ``None`` for ``torch.int32``.
-
-    Raises:
-        StreamDefinitionError: It is no integer type.
-    """
+    """Return an integer type of PyTorch, by default ``int32``, its least and its largest value."""
     kind = torch.int32 if dtype is None else dtype
     try:
         limits = torch.iinfo(kind)

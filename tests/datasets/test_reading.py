@@ -111,12 +111,6 @@ def test_head_takes_no_more_than_there_is(tmp_path):
     assert dataset.head(9) == [{"a": 1}]
 
 
-def test_a_dataset_can_be_read_twice(tmp_path):
-    dataset = written(tmp_path / "a.jsonl", b'{"a":1}\n{"a":2}\n')
-
-    assert list(dataset) == list(dataset)
-
-
 def test_the_fingerprint_is_the_identity_where_there_is_one(tmp_path):
     path = tmp_path / "a.jsonl"
     path.touch()
@@ -287,11 +281,6 @@ def test_line_numbers_count_every_newline(content):
             assert counter.line_at(line.start) == content[: line.start].count(b"\n") + 1
 
 
-def test_a_missing_file_is_an_input_error(tmp_path):
-    with pytest.raises(InputError, match="there is no such file"):
-        content_interval(tmp_path / "missing.jsonl")
-
-
 def test_a_folder_is_an_input_error_with_a_remedy(tmp_path):
     with pytest.raises(
         InputError,
@@ -307,15 +296,6 @@ def test_utf16_is_refused_rather_than_misread(tmp_path, codec):
 
     with pytest.raises(InputError, match="UTF-16; convert it to UTF-8"):
         content_interval(path)
-
-
-def test_an_empty_file_has_no_lines(tmp_path):
-    path = tmp_path / "empty.jsonl"
-    path.touch()
-
-    assert content_interval(path) == Interval(0, 0)
-    with path.open("rb") as file:
-        assert list(iterate_lines(file.fileno(), [Interval(0, 0)])) == []
 
 
 def test_a_file_truncated_while_it_is_read_yields_no_incomplete_line(tmp_path):

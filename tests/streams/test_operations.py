@@ -60,8 +60,6 @@ BAD = [
     lambda s: s.shuffle(1, seed="x"),
     lambda s: s.skip(1.5),
     lambda s: s.take(True),
-    lambda s: DataPipeline.sample(s, s, weights=[1]),
-    lambda s: DataPipeline.sample(s, s, weights=[1, 0]),
     lambda s: DataPipeline.sample(s, s, weights=[1, float("nan")]),
     lambda s: DataPipeline.zip(s, names=["a", "b"]),
     lambda s: DataPipeline.zip(s, names=["a"], flatten=True),

@@ -270,6 +270,3 @@ def test_the_pipeline_of_a_fine_tuning_resumes_after_every_record(folder):
     assert_resumes_anywhere(recipe)
     lengths = [[record["line"] for record in bucket] for bucket in recipe()]
     assert all(len(bucket) <= 4 for bucket in lengths)
-
-
-# ---------------------------------------------------------------- states of others

@@ -17,10 +17,6 @@ def link_answers(
         place: Their path, for errors.
         makes_ids: Whether calls without an id get one: ``call_1``, ``call_2`` through the record.
         keeps_unanswered: Whether calls before a later turn may be without an answer.
-
-    Raises:
-        UnfitRecordError: Two calls have one id, a result answers no call that is open, or a call
-            is not answered before the next turn.
     """
     if not any("tool_calls" in message or "tool_call_id" in message for message in messages):
         return

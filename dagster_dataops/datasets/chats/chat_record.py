@@ -25,7 +25,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from dagster_dataops.datasets.chats.arrow_nulls import without_arrow_nulls
 from dagster_dataops.datasets.chats.call_links import link_answers
 from dagster_dataops.datasets.chats.content_parts import checked_content
 from dagster_dataops.datasets.chats.json_fields import (
@@ -37,6 +36,77 @@ from dagster_dataops.datasets.chats.json_fields import (
 from dagster_dataops.datasets.chats.tool_calls import checked_calls, checked_tools
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
+
+_MAPS: Final = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+_DATA: Final = frozenset({"default", "const", "enum", "examples"})
+_NULL_IS_DATA: Final = frozenset({"default", "const"})
+
+
+def without_arrow_nulls(
+    messages: list[dict[str, Any]], rest: dict[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return messages and the other columns without keys of null in arguments and schemas.
+
+    In a schema ``default`` and ``const`` may be null, and values in ``enum`` and ``examples``.
+    """
+    cleaned = [
+        {**message, "tool_calls": [_call(call) for call in message["tool_calls"]]}
+        if "tool_calls" in message
+        else message
+        for message in messages
+    ]
+    if rest.get("tools"):
+        rest = {**rest, "tools": [_tool(tool) for tool in rest["tools"]]}
+    return cleaned, rest
+
+
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    if isinstance(function.get("arguments"), dict):
+        function = {**function, "arguments": _pruned(function["arguments"])}
+    return {**call, "function": function}
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(item) for key, item in value.items() if item is not None}
+    return [_pruned(item) for item in value] if isinstance(value, list) else value
+
+
+def _tool(tool: dict[str, Any]) -> dict[str, Any]:
+    function = tool.get("function")
+    if not isinstance(function, dict):
+        return tool
+    function = {key: item for key, item in function.items() if item is not None}
+    if isinstance(function.get("parameters"), dict):
+        function["parameters"] = _schema(function["parameters"])
+    return {**{key: item for key, item in tool.items() if item is not None}, "function": function}
+
+
+def _schema(value: Any) -> Any:
+    """Return a schema, or a list of schemas, without keys of null."""
+    if isinstance(value, list):
+        return [_schema(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    pruned: dict[str, Any] = {}
+    for key, item in value.items():
+        if item is None:
+            if key in _NULL_IS_DATA:
+                pruned[key] = item
+        elif key in _DATA:
+            pruned[key] = item
+        else:
+            pruned[key] = _map(item) if key in _MAPS else _schema(item)
+    return pruned
+
+
+def _map(value: Any) -> Any:
+    """Return a map of names to schemas without names of null."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _schema(item) for name, item in value.items() if item is not None}
+
 
 Message: TypeAlias = dict[str, Any]
 
@@ -131,9 +201,6 @@ def chat_messages(messages: object, rules: ChatRules = USUAL) -> list[Message]:
     Args:
         messages: A list of messages.
         rules: The rules, and the form of arguments.
-
-    Raises:
-        UnfitRecordError: They break a rule.
     """
     listed = list_of_dicts(MESSAGES, messages)
     if not listed:

@@ -44,9 +44,6 @@ def checked_content(
         place: Its path, for errors.
         may_be_null: Whether the message has something else to say.
         flatten: Whether exactly one text part becomes that text.
-
-    Raises:
-        UnfitRecordError: It is something else, or a part is unknown or incomplete.
     """
     if isinstance(content, str):
         return content

@@ -26,15 +26,7 @@ def kind_of(value: object) -> str:
 
 
 def list_of_dicts(place: str, value: object) -> list[dict[str, Any]]:
-    """Return a value that must be a list of dicts.
-
-    Args:
-        place: The path of the value, for errors.
-        value: The value.
-
-    Raises:
-        UnfitRecordError: It is something else.
-    """
+    """Return a value that must be a list of dicts; ``place`` is its path, for errors."""
     if not isinstance(value, list):
         raise UnfitRecordError(f"{place!r} holds a {type(value).__name__}, no list of dicts")
     for position, item in enumerate(value):
@@ -82,16 +74,7 @@ def json_list(value: object, place: str) -> object:
 
 
 def json_text_value(text: str, place: str) -> Any:
-    """Return the value of a JSON text, as this package can write it.
-
-    Args:
-        text: The text.
-        place: Its path, for errors.
-
-    Raises:
-        UnfitRecordError: It is no JSON, or a key occurs twice in an object, or it holds an integer
-            beyond 64 bits, another number that JSON cannot hold, or half of a character.
-    """
+    """Return the value of a JSON text, as this package can write it; ``place`` is its path."""
     try:
         value = json.loads(
             text,

@@ -32,9 +32,6 @@ class Losses:
         Args:
             place: Its path.
             reason: What it is, such as ``citations``.
-
-        Raises:
-            UnfitRecordError: Losses are errors.
         """
         if self._on_loss != "drop":
             msg = f"{place}: {self._form} cannot hold {reason.replace('_', ' ')}"
@@ -47,11 +44,7 @@ class Losses:
         self.counts[reason if _WORDS.fullmatch(reason) else "other"] += 1
 
     def check_rest(self, rest: object, before: object, place: str) -> None:
-        """Check that something is left of a content that was not empty.
-
-        Raises:
-            UnfitRecordError: Nothing is: an empty turn would say something else.
-        """
+        """Check that something is left of a content that was not empty."""
         if before and not rest:
             msg = f"{place}: {self._form} can hold nothing of it; drop the record"
             raise UnfitRecordError(msg)

@@ -49,11 +49,7 @@ def _checked_call(call: Call, place: str, form: str) -> Call:
 
 
 def in_form(arguments: object, form: str, place: str) -> dict[str, Any] | str:
-    """Return the arguments of a call as an ``object`` or as JSON ``text``; nothing is ``{}``.
-
-    Raises:
-        UnfitRecordError: They are no object, nor the JSON text of one.
-    """
+    """Return the arguments of a call as an ``object`` or as JSON ``text``; nothing is ``{}``."""
     text = arguments if isinstance(arguments, str) else None
     if text is not None:
         arguments = json_text_value(text, place) if text.strip() else {}

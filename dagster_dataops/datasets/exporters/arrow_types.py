@@ -217,11 +217,7 @@ class ArrowTable:
 
 
 def _contents(index: int, name: str, value: Any) -> Any:
-    """Return the content and the name of the file that a value names; of a list, those of each.
-
-    Raises:
-        UnfitValueError: It names no file that can be read.
-    """
+    """Return the content and the name of the file that a value names; of a list, those of each."""
     if value is None:
         return None
     if isinstance(value, list):
@@ -235,11 +231,7 @@ def _contents(index: int, name: str, value: Any) -> Any:
 
 
 def parsed_type(column: str, text: str) -> Any:
-    """Return the Arrow type of a name.
-
-    Raises:
-        DefinitionError: It names no type.
-    """
+    """Return the Arrow type of a name."""
     if text == JSON:
         return pa.string()
     if text == FILE:
@@ -274,11 +266,7 @@ def _values(name: str, records: list[Record]) -> list[Any]:
 
 
 def _type_of(values: list[Any]) -> Any:
-    """Return the type of the values of a column; quickly if all have one simple type.
-
-    Raises:
-        ArrowException: They have several.
-    """
+    """Return the type of the values of a column; quickly if all have one simple type."""
     kinds = set(map(type, values)) - {_NONE}
     if len(kinds) == 1 and (simple := _SIMPLE.get(kinds.pop())) is not None:
         return simple

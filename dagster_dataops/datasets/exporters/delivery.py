@@ -220,11 +220,7 @@ class Delivery:
         return None
 
     def _check_not_ours(self, source: Location) -> None:
-        """Check that the file at the target is neither the input nor the result of a node.
-
-        Raises:
-            StorageError: It is.
-        """
+        """Check that the file at the target is neither the input nor the result of a node."""
         target = self._target
         reason = ""
         path = local_path(source)
@@ -236,11 +232,7 @@ class Delivery:
             raise StorageError(str(target), "export to the file", reason)
 
     def _check_replaceable(self) -> None:
-        """Check that a folder at the target holds nothing but an earlier export.
-
-        Raises:
-            StorageError: It holds other files.
-        """
+        """Check that a folder at the target holds nothing but an earlier export."""
         if not self._target.is_dir() or (self._target / _MARK).exists():
             return
         names = sorted(os.listdir(self._target))  # noqa: PTH208 - names are all that is needed

@@ -90,11 +90,7 @@ class ExportRecords:
         return self._dataset.sample(count)
 
     def place_of(self, index: int) -> tuple[Location, int]:
-        """Return the file of a record and its line, from 1; lines that are no records do not count.
-
-        Raises:
-            IndexError: There is no such record.
-        """
+        """Return the file and the line of a record, from 1; only lines of records count."""
         with opened_content(self.location) as (source, interval):
             counter = LineCounter(source)
             remaining = index

@@ -6,16 +6,7 @@ from dagster_dataops.errors import MissingExtraError
 
 
 def require(package: str, feature: str, extra: str) -> None:
-    """Check that a package is installed.
-
-    Args:
-        package: The package.
-        feature: The feature that needs it, for the error.
-        extra: The extra that installs it.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Check that a package is installed; else the error names the feature and the extra."""
     try:
         is_there = find_spec(package) is not None
     except ValueError:  # None in sys.modules

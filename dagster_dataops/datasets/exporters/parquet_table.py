@@ -59,11 +59,7 @@ class ParquetTable:
 
 
 def checked_schema(schema: Mapping[str, str] | None) -> dict[str, str]:
-    """Check a schema and return it. Only one with columns imports pyarrow.
-
-    Raises:
-        DefinitionError: It is no mapping of texts, or a type is unknown.
-    """
+    """Check a schema and return it. Only one with columns imports pyarrow."""
     columns: object = {} if schema is None else schema
     if not isinstance(columns, Mapping) or not all(
         isinstance(column_type, str) for column_type in columns.values()

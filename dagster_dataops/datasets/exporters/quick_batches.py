@@ -44,10 +44,6 @@ def quick_batches(path: Path, schema: Any, size: int) -> Iterator[Any]:
         path: A file of JSON lines; it may be split in parts.
         schema: Their schema; all types fulfil `reads_exactly`.
         size: The most records in a batch.
-
-    Raises:
-        GuessError: A line is blank or no record, does not fit the schema, or holds a number that
-            its type cannot hold.
     """
     read = arrow_json.ReadOptions(use_threads=False, block_size=_MOST_BYTES)
     parse = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
@@ -68,9 +64,6 @@ def _checked(block: bytes) -> bytes:
 
     Arrow reads several objects in a line, or one in several lines, if no raw newline is in a text.
     A newline between two braces is always one between records.
-
-    Raises:
-        GuessError: One is not, or the bytes are not UTF-8.
     """
     lines = block.count(b"\n") + (block[-1:] != b"\n")
     if block[:1] != b"{" or not block.endswith((b"}\n", b"}")):

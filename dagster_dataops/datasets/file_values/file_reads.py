@@ -136,11 +136,7 @@ def noted_reads(folder: Path) -> dict[str, int | float]:
 
 
 def first_replaced(folder: Path) -> str:
-    """Return why a file that was read for a checkpoint is another one now; empty if none is.
-
-    Args:
-        folder: The folder of the checkpoint.
-    """
+    """Return why a file that was read for a checkpoint is another one now; empty if none is."""
     logs = sorted(folder.glob(_LOG))
     if not logs:
         return "it is not known which files were read"
@@ -152,11 +148,7 @@ def first_replaced(folder: Path) -> str:
 
 
 def check_unchanged(folder: Path) -> None:
-    """Check that no file was replaced since it was read for a checkpoint.
-
-    Raises:
-        FileChangedError: One was, or cannot be read any more.
-    """
+    """Check that no file was replaced since it was read for a checkpoint."""
     for name, change in _changes(folder):
         remedy = "run again: the records that were made of such files are made again"
         raise FileChangedError(name, change, remedy)

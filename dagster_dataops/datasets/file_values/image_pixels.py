@@ -37,9 +37,6 @@ def shallow(file: str, image: Any) -> Any:
     """Return an image with 8 bits a channel; 16 bits are divided by 256.
 
     Pillow would cut larger values off.
-
-    Raises:
-        FileError: The mode of the image has no fixed range of values.
     """
     if image.mode in _MODES:
         return image

@@ -279,13 +279,7 @@ class FileOfStore(_FileInStore):
 
 
 class _FetchedParts:
-    """Parts of a file by URL; no other bytes are fetched.
-
-    Args:
-        name: What the reference calls the file, for errors.
-        url: The URL.
-        options: The arguments of fsspec's file system.
-    """
+    """Parts of a file by URL; no other bytes are fetched. Errors name it as the reference does."""
 
     def __init__(self, name: str, url: str, options: Mapping[str, Any]) -> None:
         self._name, self._file = name, RemoteFile(url, options, ahead=False)

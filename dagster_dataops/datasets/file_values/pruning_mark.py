@@ -104,11 +104,7 @@ class Deletion:
         self._root, self._until = root, time.monotonic() + _DELETE_SECONDS
 
     def check(self) -> None:
-        """Check that runs still wait for the end of the deletion.
-
-        Raises:
-            FolderLockedError: The store took too long.
-        """
+        """Check that runs still wait for the end of the deletion."""
         if time.monotonic() > self._until:
             holder = f"a store that took more than {_DELETE_SECONDS:g} s to list its files"
             raise FolderLockedError(self._root, holder, _DELETE_SECONDS)

@@ -17,12 +17,7 @@ BLOCK_BYTES: Final = 8 << 20
 
 
 class StoredFile(NamedTuple):
-    """A stored file, or a draft that a kill has left.
-
-    Attributes:
-        name: Its name below the root.
-        size_bytes: Its size.
-    """
+    """A stored file, or a draft that a kill has left; the name is that below the root."""
 
     name: str
     size_bytes: int

@@ -56,12 +56,7 @@ _CLOCK: Final = ".clock-"  # an object whose time is that of the store
 
 
 class FilesOfBucket(StoredFiles):
-    """The files below a root in a bucket.
-
-    Args:
-        root: The root. What a single object names can be asked for, too.
-        bucket: Its bucket.
-    """
+    """The files below a root in a bucket. What a single object names can be asked for, too."""
 
     def __init__(self, root: Root, bucket: StoreBucket) -> None:
         self._root, self._bucket = root, bucket

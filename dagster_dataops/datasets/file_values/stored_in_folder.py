@@ -100,11 +100,7 @@ class FilesOfFolder(StoredFiles):
 
 
 def check_unlocked(root: Path) -> None:
-    """Check that no run on this machine holds a lock on a folder below ``root``.
-
-    Raises:
-        FolderLockedError: A run holds a lock.
-    """
+    """Check that no run on this machine holds a lock on a folder below ``root``."""
     for lock in _others(root):
         if lock.name == _LOCKS:
             with suppress(FileNotFoundError), unused(lock) as free:

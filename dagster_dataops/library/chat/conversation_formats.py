@@ -32,7 +32,7 @@ from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.alpaca import check_free, read_alpaca, read_pair
 from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, read_sharegpt
 from dagster_dataops.library.chat.turns import without
-from dagster_dataops.readers.agent_traces.harnesses import is_trace_line
+from dagster_dataops.readers.agent_traces.session_files import is_trace_line
 from dagster_dataops.records import Record
 
 FROM_VALUE, AGENT_TRACE = "from_value", "agent_trace"

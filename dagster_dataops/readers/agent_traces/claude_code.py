@@ -19,11 +19,9 @@ _PARENTS: Final = ("parentUuid", "logicalParentUuid")  # the second leads past a
 
 
 def claude_code_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
-    """Yield the main session of a file, and those of its other agents.
+    """Yield the main session of a file.
 
-    Args:
-        lines: The lines of the file.
-        sidechains: Whether sessions of other agents are yielded, or left out and counted.
+    Sessions of other agents are yielded behind it with ``sidechains``, else counted.
     """
     main = [line for line in lines if not line.get("isSidechain")]
     side = [line for line in lines if line.get("isSidechain")]
@@ -45,9 +43,7 @@ def claude_code_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Ses
 def _agent(line: Line, named: dict[str, Line]) -> str:
     """Return the id of the agent of a line: its own, or that of the first line above it.
 
-    Args:
-        line: A line of another agent.
-        named: All such lines of the file by their ids.
+    ``named`` has the lines of other agents by their ids.
     """
     if isinstance(line.get("agentId"), str):
         return str(line["agentId"])

@@ -18,12 +18,7 @@ _TEXTS: Final = ("input_text", "output_text", "text", "summary_text", "reasoning
 
 
 def codex_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
-    """Yield the session of a file.
-
-    Args:
-        lines: The lines of the file.
-        sidechains: Ignored: other agents have files of their own.
-    """
+    """Yield the session of a file. Other agents have files of their own."""
     del sidechains
     reading = _Reading()
     for line in lines:

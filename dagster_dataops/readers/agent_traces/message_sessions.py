@@ -31,12 +31,7 @@ _OF_HERMES: Final = frozenset(
 
 
 def pi_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
-    """Yield the session of a file of Pi: the branch of its last line.
-
-    Args:
-        lines: The lines of the file.
-        sidechains: Ignored: other agents have files of their own.
-    """
+    """Yield the session of a file of Pi: the branch of its last line."""
     del sidechains
     session = Session()
     session.tell(harness=PI)
@@ -113,12 +108,7 @@ def _pi_content(session: Session, content: object) -> str | list[dict[str, Any]]
 
 
 def droid_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
-    """Yield the session of a file of Droid, whose messages have the blocks of Anthropic.
-
-    Args:
-        lines: The lines of the file.
-        sidechains: Ignored: other agents have files of their own.
-    """
+    """Yield the session of a file of Droid, whose messages have the blocks of Anthropic."""
     del sidechains
     session, losses = Session(), Losses("a chat record", "drop")
     session.tell(harness=DROID)
@@ -140,12 +130,7 @@ def droid_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
 
 
 def hermes_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
-    """Yield the session of each line of a file of Hermes, whose messages are those of OpenAI.
-
-    Args:
-        lines: The lines of the file.
-        sidechains: Ignored: other agents have lines of their own.
-    """
+    """Yield the session of each line of a file of Hermes, whose messages are those of OpenAI."""
     del sidechains
     for line in lines:
         session = Session()

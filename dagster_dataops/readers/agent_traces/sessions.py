@@ -143,10 +143,7 @@ def block_type(block: object) -> Any:
 def call_of(name: object, identity: object, arguments: object) -> Call:
     """Return a call; arguments that are no object, nor the text of one, are its ``input``.
 
-    Args:
-        name: The name of the function. `Session.records` refuses another value than a text.
-        identity: The id of the call, as ``name``.
-        arguments: The arguments.
+    `Session.records` refuses a name or an id that is no text.
     """
     if isinstance(arguments, str):
         try:

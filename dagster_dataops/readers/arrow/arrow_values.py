@@ -48,12 +48,7 @@ class Conversion(NamedTuple):
 def conversion_of(kind: pa.DataType, *, parse_json: bool = False) -> Conversion:
     """Return the conversion for the values of a type.
 
-    Args:
-        kind: The type.
-        parse_json: Whether values of Arrow's JSON type become what they say; else they stay texts.
-
-    Raises:
-        TypeError: They cannot be converted.
+    With ``parse_json``, values of Arrow's JSON type become what they say; else they stay texts.
     """
     of = partial(conversion_of, parse_json=parse_json)
     if isinstance(kind, pa.BaseExtensionType):

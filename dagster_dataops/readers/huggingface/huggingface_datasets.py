@@ -82,11 +82,7 @@ def read_huggingface(
 
 
 def _is_on_hub(dataset: object, *options: str | None) -> bool:
-    """Return whether a dataset is on the Hub.
-
-    Raises:
-        StreamArgumentError: Options of the Hub are given for a dataset of this machine.
-    """
+    """Return whether a dataset is on the Hub."""
     named = isinstance(dataset, str) and HUB_NAME.fullmatch(dataset) is not None
     if named and not os.path.exists(str(dataset)):  # noqa: PTH110 - a name, perhaps of a path
         return True

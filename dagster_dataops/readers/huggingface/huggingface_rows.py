@@ -50,11 +50,7 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
         return [len(loaded), digest([str(loaded.features), rows])]
 
     def loaded(self) -> Any:
-        """Return the dataset; slices of it are Arrow tables.
-
-        Raises:
-            StreamSourceError: The dataset cannot be loaded, or has splits.
-        """
+        """Return the dataset; slices of it are Arrow tables."""
         rows = self.dataset
         if isinstance(rows, (str, os.PathLike)):
             path = os.fspath(rows)

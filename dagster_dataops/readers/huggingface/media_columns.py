@@ -63,11 +63,7 @@ def _holds_files(kind: Any) -> bool:
 
 
 def _file(value: Mapping[str, Any]) -> File | dict[str, Any] | None:
-    """Return the file of a value; ``None`` if it has neither bytes nor a path.
-
-    Raises:
-        ValueError: The path is no text.
-    """
+    """Return the file of a value; ``None`` if it has neither bytes nor a path."""
     data, path = value["bytes"], value["path"]
     if data is not None:
         named = type_of_name(path) if path else None

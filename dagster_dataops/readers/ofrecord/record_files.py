@@ -34,11 +34,6 @@ class FrameParser(ItemParser):
 
     @override
     def __call__(self, item: Frame) -> Any:
-        """Return the record of a frame.
-
-        Raises:
-            StreamSourceError: The payload is damaged, or ``parse`` failed; with file and byte.
-        """
         try:
             return self.parse(features_of(item.payload))
         except Exception as error:
@@ -132,12 +127,6 @@ class PartRecordParser(LineParser):
 
     @override
     def __call__(self, item: tuple[str, int, Any]) -> Any:
-        """Return the record of a frame.
-
-        Raises:
-            StreamSourceError: The payload is damaged, or ``parse`` failed or did not return a dict;
-                with file, record and byte.
-        """
         name, number, frame = item
         place = f"record {number:,} at byte {frame.offset:,}"
         try:

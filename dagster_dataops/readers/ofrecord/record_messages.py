@@ -69,14 +69,7 @@ def record_class() -> Any:
 
 
 def features_of(payload: bytes) -> dict[str, list[Any]]:
-    """Return the features of a record by name, sorted: a list of values for each.
-
-    Args:
-        payload: The bytes of a record.
-
-    Raises:
-        ValueError: The bytes are damaged.
-    """
+    """Return the features in the bytes of a record by name, sorted: a list of values for each."""
     record = record_class()()
     try:
         record.ParseFromString(payload)

@@ -18,11 +18,8 @@ _MAX_LISTED: Final = 20
 class PartNames:
     """The parts 0 to ``count - 1`` of a folder.
 
-    Attributes:
-        folder: The folder.
-        count: The number of parts.
-        prefix: The file name before the number.
-        suffix_length: The minimum number of digits, padded with zeros; -1 for no padding.
+    Their names have a prefix, and at least ``suffix_length`` digits, padded with zeros; -1 for no
+    padding.
     """
 
     folder: str
@@ -44,9 +41,6 @@ class PartNames:
 
         Args:
             warn: Whether to log a warning that lists parts which are not read.
-
-        Raises:
-            StreamSourceError: The folder cannot be listed, or a part is missing.
         """
         try:
             present = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}

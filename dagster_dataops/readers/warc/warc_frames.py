@@ -41,11 +41,9 @@ class WarcRecord(NamedTuple):
 
 
 class WarcPart(NamedTuple):
-    """Records that are stored together: one record of a plain file, or one gzip member.
+    """Records that are stored together, from byte ``begin`` of the file on.
 
-    Attributes:
-        begin: The offset in the file.
-        frames: The records.
+    They are one record of a plain file, or one gzip member.
     """
 
     begin: int
@@ -124,9 +122,6 @@ def record_at(
         at: The offset.
         begin: The offset to show in messages.
         in_member: Whether the bytes are those of one gzip member.
-
-    Raises:
-        BadPartError: There is no valid record, or it is truncated.
     """
     size = _READ_BYTES
     while True:

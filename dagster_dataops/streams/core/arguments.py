@@ -33,12 +33,7 @@ def check_takes(stage: str, functions: Iterable[Callable[..., Any]], *values: st
 
 
 def check_count(stage: str, argument: str, value: object, least: int) -> None:
-    """Raise an error unless ``value`` is an integer of at least ``least``.
-
-    Raises:
-        StreamArgumentError: It is not a non-negative integer.
-        StreamDefinitionError: It is a non-negative integer below ``least``.
-    """
+    """Raise an error unless ``value`` is an integer of at least ``least``."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         reason = f"{argument} is {value!r}; it must be an integer of at least {least}"
         raise StreamArgumentError(stage, reason)

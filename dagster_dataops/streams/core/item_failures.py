@@ -63,12 +63,7 @@ def get_last_failed_example() -> Any:
 
 
 def check_unbroken(what: str, failure: BaseException | None) -> None:
-    """Raise `DataPipelineError` if an earlier error has ended a stream or a loader.
-
-    Args:
-        what: ``stream`` or ``loader``.
-        failure: The earlier error; ``None`` if there was none.
-    """
+    """Raise `DataPipelineError` if an earlier error has ended ``what``, a stream or a loader."""
     if failure is not None:
         msg = (
             f"an earlier {type(failure).__name__} has ended the {what}: {failure}; build it again, "
@@ -284,13 +279,8 @@ class FailureCounter:
     def handle(self, item: Any, error: Exception, before: object = None) -> object:
         """Handle one failure, and return `FAILED`; an item that is skipped is none.
 
-        Args:
-            item: The item.
-            error: The error.
-            before: What the stage made of the item before.
-
-        Raises:
-            Exception: The failure ends the stream.
+        ``before`` is what the stage made of the item before. If the failure ends the stream, its
+        error is raised.
         """
         if isinstance(error, SkipItem):
             return None

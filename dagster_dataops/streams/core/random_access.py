@@ -47,11 +47,7 @@ class ConcatenatedItems(IndexedItems):
 
 
 class UnreadItem:
-    """An item of a source that was chosen by its place, and is not read yet.
-
-    Attributes:
-        read: Returns the item.
-    """
+    """An item of a source that was chosen by its place; ``read`` returns it."""
 
     __slots__ = ("read",)
 
@@ -82,14 +78,7 @@ def changed_item(change: Callable[[Any], Any], item: Any) -> Any:
 
 
 class UnreadItems(IndexedItems):
-    """The items of a source, unread. It stays open until the last of them is dropped.
-
-    Args:
-        opening: Opens the source.
-
-    Raises:
-        StreamSourceError: The source cannot be read.
-    """
+    """The items of a source, unread. It stays open until the last of them is dropped."""
 
     def __init__(self, opening: AbstractContextManager[IndexedItems]) -> None:
         stack = ExitStack()

@@ -15,11 +15,7 @@ class WorldRank(NamedTuple):
 
 
 def given_rank(stage: str, rank: int | None, world_size: int | None) -> WorldRank | None:
-    """Return the rank that was given; ``None`` if none was.
-
-    Raises:
-        StreamDefinitionError: Only one of the two is given, or they do not fit.
-    """
+    """Return the rank that was given; ``None`` if none was."""
     if rank is None and world_size is None:
         return None
     if rank is None or world_size is None:
@@ -28,11 +24,7 @@ def given_rank(stage: str, rank: int | None, world_size: int | None) -> WorldRan
 
 
 def checked_rank(stage: str, rank: int, world_size: int) -> WorldRank:
-    """Return a rank.
-
-    Raises:
-        StreamDefinitionError: It is out of range.
-    """
+    """Return a rank, which must be in range."""
     check_count(stage, "rank", rank, 0)
     check_count(stage, "world_size", world_size, 1)
     if rank >= world_size:

@@ -147,12 +147,7 @@ class Cursor(ABC):
             stage.restore(inner)
 
     def values_of(self, state: State) -> Mapping[str, Any]:
-        """Return the values in a position by name.
-
-        Raises:
-            TypeError: It has no names.
-            StreamStateError: A value is missing, or the stage does not know it.
-        """
+        """Return the values in a position by name."""
         if not isinstance(state, dict):
             msg = f"stage {self.title} has a {type(state).__name__} instead of named values"
             raise TypeError(msg)
@@ -312,9 +307,7 @@ class ReadContext:
     def of_input(self, stage: "Stage", *, unread: bool | None = None) -> "ReadContext":
         """Return the context of an input: it yields unread items only if it declares that.
 
-        Args:
-            stage: The input.
-            unread: Whether its items may be unread; ``None`` if those of the stage may be.
+        Without ``unread``, they may be unread if those of the stage may be.
         """
         wanted = self.unread if unread is None else unread
         wanted = wanted and stage.takes_unread

@@ -187,11 +187,7 @@ class BlockCursor(FileCursor):
             size = self.larger(size, start)
 
     def larger(self, size: int, start: int) -> int:
-        """Return the next block size to try for a line that is longer than ``size`` bytes.
-
-        Raises:
-            DamagedFileError: The line is longer than `LINE_BYTES`.
-        """
+        """Return the next block size to try for a line that is longer than ``size`` bytes."""
         if size < LINE_BYTES:
             return min(2 * size, LINE_BYTES)
         number = self.lines_before + 1 if self.numbered else self.line_number(start, 0)

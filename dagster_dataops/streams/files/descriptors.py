@@ -17,11 +17,7 @@ _CLOSED: Final = -1
 
 @contextmanager
 def naming_path(path: str) -> Iterator[None]:
-    """Raise errors of the operating system as errors that name the file.
-
-    Raises:
-        StreamSourceError: The block raised an `OSError`.
-    """
+    """Raise errors of the operating system as errors that name the file."""
     try:
         yield
     except OSError as error:
@@ -40,11 +36,7 @@ def open_descriptor(path: str) -> int:
 
 @contextmanager
 def naming_text(path: str) -> Iterator[None]:
-    """Raise errors of reading a file, perhaps a compressed result, as those of a stream.
-
-    Raises:
-        StreamSourceError: The block raised an `OSError` or an `InputError`.
-    """
+    """Raise errors of reading a file, perhaps a compressed result, as those of a stream."""
     try:
         with naming_path(path):
             yield
@@ -133,11 +125,7 @@ class PooledFile:
         self.state = state_of(self._descriptor)
 
     def opened(self) -> Readable:
-        """Return the open file, which is valid until another file of the pool is opened.
-
-        Raises:
-            StreamSourceError: The file cannot be opened, or has changed since it was first opened.
-        """
+        """Return the open file, which is valid until another file of the pool is opened."""
         if self._descriptor == _CLOSED:
             self._descriptor = open_text(self.path)
             self._pool.add(self)

@@ -14,14 +14,13 @@ import xxhash
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.files.decompression import KINDS
-from dagster_dataops.streams.files.hive_partitions import partitions
 from dagster_dataops.streams.files.listing import (
     files_below,
     is_listed,
     natural_key,
     relative_path,
 )
-from dagster_dataops.streams.files.locations import Location, compression_of
+from dagster_dataops.streams.files.locations import Location, compression_of, partitions
 from dagster_dataops.streams.files.remote import file_system, is_url, list_urls, source_error
 
 GivenPath: TypeAlias = str | os.PathLike[str]
@@ -61,12 +60,7 @@ class FileSet:
         *,
         hive: bool = False,
     ) -> "FileSet":
-        """Return the file set for the arguments of the reader ``stage``.
-
-        Raises:
-            StreamArgumentError: A path is neither a text nor a ``pathlib.Path``.
-            StreamDefinitionError: There is no path, or the compression is unknown.
-        """
+        """Return the file set for the arguments of the reader ``stage``."""
         single = isinstance(paths, (str, os.PathLike))
         listed: list[Any] = [paths] if single else list(paths)  # type: ignore[arg-type]
         for path in listed:

@@ -14,12 +14,7 @@ from dagster_dataops.streams.files.locations import Location
 
 
 class Origin(NamedTuple):
-    """The keys under which a record holds its file and its line number; ``None`` for no such key.
-
-    Attributes:
-        file_key: The key of the file path.
-        line_key: The key of the line number, counted from 1.
-    """
+    """The keys of a record for the path of its file and its line, from 1; ``None`` for none."""
 
     file_key: str | None = None
     line_key: str | None = None

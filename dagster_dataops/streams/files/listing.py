@@ -69,9 +69,6 @@ def files_below(top: Path) -> Iterator[Path]:
     """Yield the files below a folder, following links, in no particular order.
 
     Links to missing files are among them: reading one is an error that names it.
-
-    Raises:
-        StreamSourceError: A folder cannot be listed.
     """
 
     def refuse(error: OSError) -> None:

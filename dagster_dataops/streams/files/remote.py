@@ -28,11 +28,7 @@ def is_url(path: str) -> bool:
 
 
 def file_system(url: str, options: Options) -> tuple[Any, str]:
-    """Return fsspec's file system for a URL, and the path in it.
-
-    Raises:
-        StreamSourceError: The file system is unknown, not installed or unreachable.
-    """
+    """Return fsspec's file system for a URL, and the path in it."""
     import fsspec
 
     from dagster_dataops.streams.files.logins import with_login

@@ -122,11 +122,7 @@ def split_mark(encoding: str, head: bytes) -> tuple[str, bytes]:
 
 
 def known_encoding(encoding: str | None, stage: str = "read_text") -> str:
-    """Return Python's name of an encoding; UTF-8 for ``None``.
-
-    Raises:
-        StreamDefinitionError: The encoding is unknown.
-    """
+    """Return Python's name of an encoding; UTF-8 for ``None``."""
     try:
         return codecs.lookup(encoding or "utf-8").name
     except LookupError:

@@ -1,16 +1,90 @@
 """The fingerprint of a stream, and the states that hold it beside a position."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import types
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
 from dagster_dataops.foundation.hashing.code import code_digest, code_facts
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import UNNAMED, Stage, State
-from dagster_dataops.streams.identity.changed_functions import ChangedFunctions
 from dagster_dataops.streams.identity.held_objects import HeldObjects, is_large
+
+_MAX_HELD: Final = 16  # objects that cannot be referred to weakly, such as those with slots alone
+
+_Key: TypeAlias = tuple[int, ...]
+
+
+class _Change(NamedTuple):
+    parts: tuple[Callable[[], Any], ...]
+    before: str
+    after: str
+
+
+class ChangedFunctions:
+    """The digests of functions before and after a stream of this process called them.
+
+    Another stream of the same functions has the digest from before, as it has in another process;
+    unless somebody else has changed them since. The functions are not kept alive, except the last
+    ones whose class has no weak references.
+    """
+
+    def __init__(self) -> None:
+        self._changes: dict[_Key, _Change] = {}
+        self._held: deque[_Key] = deque()
+
+    def note(self, functions: Mapping[str, Any], before: str, after: str) -> None:
+        """Note that a stream has changed functions."""
+        parts = list(_parts(functions.values()))
+        key = tuple(map(id, parts))
+        references = tuple(self._reference(part, key) for part in parts)
+        self._changes[key] = _Change(references, before, after)
+
+    def _reference(self, part: Any, key: _Key) -> Callable[[], Any]:
+        try:
+            return weakref.ref(part, lambda _: self._forget(key))
+        except TypeError:
+            self._hold(key)
+            return partial(_same, part)
+
+    def _hold(self, key: _Key) -> None:
+        if key not in self._held:
+            self._held.append(key)
+        if len(self._held) > _MAX_HELD:
+            self._forget(self._held.popleft())
+
+    def _forget(self, key: _Key) -> None:
+        self._changes.pop(key, None)
+
+    def before(self, functions: Mapping[str, Any], present: str) -> str:
+        """Return the digest that functions had, given the present one."""
+        parts = list(_parts(functions.values()))
+        change = self._changes.get(tuple(map(id, parts)))
+        if change is None or change.after != present:
+            return present
+        same = all(reference() is part for reference, part in zip(change.parts, parts, strict=True))
+        return change.before if same else present
+
+
+def _same(part: Any) -> Any:
+    return part
+
+
+def _parts(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield functions; a bound method is made anew each time, so its object and its function."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _parts(value)
+        elif isinstance(value, types.MethodType):
+            yield from (value.__self__, value.__func__)
+        else:
+            yield value
+
 
 VERSION: Final = 3
 READERS: Final[Mapping[int, Callable[[Any], State]]] = {
@@ -188,10 +262,6 @@ def unwrap_state(
         stages: The fingerprint of each stage, sources first.
         across_weights: Whether stages that draw by weight may have other options.
         present: Returns stored stages in the form of this version.
-
-    Raises:
-        StreamStateError: It is not a stream state, has another version or belongs to another
-            stream.
     """
     if not isinstance(state, Mapping) or not {"version", "stages", "position"} <= set(state):
         msg = "this is not the state of a stream; pass the result of state_dict()"

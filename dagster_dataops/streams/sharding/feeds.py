@@ -109,12 +109,7 @@ class PartFeed(Cursor):
     _count = 0
 
     def begin(self, first: int, payload: Any) -> None:
-        """Go to the elements of a task.
-
-        Args:
-            first: The number of its first element.
-            payload: The number of its elements, or the elements.
-        """
+        """Go to the elements of a task from ``first`` on; the payload is their count, or they."""
         raise NotImplementedError
 
 

@@ -43,11 +43,7 @@ def marks_below(stage: Stage) -> list[ShardingMark]:
 
 
 def check_inputs(name: str, inputs: Sequence[Stage]) -> None:
-    """Refuse a combination in which some inputs have a mark and others have none.
-
-    Raises:
-        StreamDefinitionError: It is one.
-    """
+    """Refuse a combination in which some inputs have a mark and others have none."""
     marked = [bool(marks_below(stage)) for stage in inputs]
     if any(marked) and not all(marked):
         marked_at, missing = marked.index(True), marked.index(False)

@@ -45,13 +45,7 @@ class Limits(NamedTuple):
 
 
 class _ShardWorker:
-    """One worker process, and its tasks.
-
-    Attributes:
-        tasks: The tasks that it has not finished, in order.
-        ready: Whether it has started.
-        sent: The number of tasks that it was given.
-    """
+    """One worker process, its unfinished tasks in order, and the number of those that it got."""
 
     def __init__(self, process: ShardProcess) -> None:
         self.process, self.results = process, process.results

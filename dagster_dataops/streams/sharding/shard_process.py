@@ -95,11 +95,7 @@ def _sentinel(pid: int) -> int:
 
 
 def check_sendable(job: StreamJob) -> None:
-    """Check that a new interpreter can receive the stages.
-
-    Raises:
-        StreamWorkerError: A stage cannot be pickled.
-    """
+    """Check that a new interpreter can receive the stages."""
     for stage in job.chain.ordered():
         for name, value in stage.options().items():
             try:

@@ -49,11 +49,7 @@ class WorkersStage(TransparentStage):
 
 
 def check_mark(name: str, upstream: Stage) -> None:
-    """Refuse a mark behind another mark, or behind workers.
-
-    Raises:
-        StreamDefinitionError: ``upstream`` has a mark or workers.
-    """
+    """Refuse a mark behind another mark, or behind workers."""
     for mark in marks_below(upstream):
         reason = f"the stream would be sharded twice: it already has a {mark.name} before; keep one"
         raise StreamDefinitionError(name, reason)
@@ -61,11 +57,7 @@ def check_mark(name: str, upstream: Stage) -> None:
 
 
 def check_workers(name: str, upstream: Stage) -> None:
-    """Refuse workers or a mark behind workers.
-
-    Raises:
-        StreamDefinitionError: ``upstream`` has workers.
-    """
+    """Refuse workers or a mark behind workers."""
     if any(isinstance(stage, WorkersStage) for stage in upstream.ordered()):
         reason = "the stream already has workers; give their number once, behind all marks"
         raise StreamDefinitionError(name, reason)

@@ -163,11 +163,7 @@ class _InnerFailures(FailureHandler):
 
 
 def inner_stage(stream: object) -> Stage:
-    """Return the last stage of the stream that the user's function returned.
-
-    Raises:
-        DataPipelineError: It is not a stream, or the stream never ends.
-    """
+    """Return the last stage of the stream that the user's function returned."""
     part = getattr(stream, "part", None)
     stage = part() if callable(part) else None
     if not isinstance(stage, Stage):

@@ -89,7 +89,6 @@ class RandomMap(NumberedStage):
 
     @override
     def seed_in(self, root: int) -> int:
-        """Return the seed of the stage in a stream of seed ``root``."""
         return derive_seed(root, self.path)
 
     @override
@@ -136,9 +135,7 @@ def current_index() -> CurrentIndex | None:
 class IndexedMap(NumberedStage):
     """Apply functions to each item; while they run, `current_index` returns its number.
 
-    Attributes:
-        functions: The functions, in order.
-        kind: The kind of the items, for `current_index`.
+    ``kind`` is the kind of the items, for `current_index`.
     """
 
     name: ClassVar[str] = "map"

@@ -69,11 +69,7 @@ class Prefetch(UnaryStage):
 
 
 class _PrefetchThread:
-    """A thread that reads a cursor into a queue; an error follows the items before it.
-
-    Attributes:
-        next: Returns the next item, error or end, and the position after it.
-    """
+    """A thread that reads a cursor into a queue; an error follows the items before it."""
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         self._upstream = upstream

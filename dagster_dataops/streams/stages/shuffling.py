@@ -54,7 +54,6 @@ class Shuffle(UnaryStage):
 
     @override
     def seed_in(self, root: int) -> int:
-        """Return the seed of the stage in a stream of seed ``root``."""
         return derive_seed(root, self.path) if self.seed is None else self.seed
 
     @override

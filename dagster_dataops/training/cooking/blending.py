@@ -212,12 +212,9 @@ class _RunOrderCursor(RandomCursor):
 
 
 class RunOrder:
-    """The order of samples in shuffled runs.
+    """The order of samples in shuffled runs, of which ``parallel`` are read at once.
 
-    Args:
-        runs: The runs.
-        parallel: The number of runs that are read at once.
-        seeded: Returns the random generator of a name.
+    ``seeded`` returns the random generator of a name.
     """
 
     def __init__(self, runs: list[range], parallel: int, seeded: Callable[..., Random]) -> None:

@@ -57,11 +57,7 @@ class BoundCooker:
             self._arguments[CACHE] = NoCachePool() if cache is None else cache
 
     def __call__(self, sample: dict[str, Any]) -> Any:
-        """Return the output of the cooker for a sample: a record, or a list of records.
-
-        Raises:
-            TypeError: The cooker returned something else.
-        """
+        """Return the output of the cooker for a sample: a record, or a list of records."""
         stores = self._arguments
         if self._primary is not None:
             stores = {**stores, PRIMARY: self._primary_of(sample)}
@@ -112,16 +108,9 @@ def bound_cooker(
 def typed_cooker(
     declared: DeclaredSamples | None, aux: Mapping[str, Any], decoder: Decoder, place: str
 ) -> Cooker:
-    """Return the cooker of a dataset that declares its type of samples.
+    """Return the cooker of a dataset that declares its type of samples, and has no other stores.
 
-    Args:
-        declared: How they are made; ``None`` if a joiner has made them.
-        aux: The auxiliary stores of the dataset; there must be none.
-        decoder: See `CrudeStream.cook`.
-        place: The dataset, for messages.
-
-    Raises:
-        CookerError: There are auxiliary stores, or the samples cannot be made so.
+    Without ``declared``, a joiner has made the samples.
     """
     if aux:
         reason = (
@@ -172,11 +161,7 @@ class Cook(UnaryStage):
     bound: Mapping[bytes, BoundCooker] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Choose the cooker of each source.
-
-        Raises:
-            CookerError: No cooker fits a source, or its parameters do not.
-        """
+        """Choose the cooker of each source."""
         sources = crude_sources(self.upstream)
         if not sources:
             if self.bound:

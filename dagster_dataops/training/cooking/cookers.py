@@ -26,12 +26,7 @@ class SkipSample(SkipItem):
 
 
 class Needs(NamedTuple):
-    """Arguments of a cooker besides the sample and the auxiliary stores.
-
-    Attributes:
-        cache: Whether it takes a cache pool as ``cache``.
-        primary: Whether it takes its own dataset as ``primary``.
-    """
+    """Whether a cooker takes a cache pool as ``cache``, and its own dataset as ``primary``."""
 
     cache: bool = False
     primary: bool = False
@@ -77,11 +72,7 @@ class Cooker:
     has_subflavors: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """Check the function.
-
-        Raises:
-            CookerError: It is not callable.
-        """
+        """Check that the cooker is a function."""
         function: object = self.cook
         if not callable(function):
             reason = f"a cooker is a function, not a {type(function).__name__}"
@@ -180,16 +171,9 @@ def chosen_cooker(
     aux: Iterable[str] = (),
     place: str = "the dataset",
 ) -> Cooker:
-    """Return the first cooker that takes data of these subflavors.
+    """Return the first cooker that takes data of these subflavors, with these auxiliary stores.
 
-    Args:
-        cookers: The cookers.
-        subflavors: The subflavors of the data.
-        aux: The names of its auxiliary stores.
-        place: The dataset, for messages, such as ``./a (train of mix.yaml:6)``.
-
-    Raises:
-        CookerError: No cooker fits, or its parameters do not.
+    ``place`` is the dataset in messages, such as ``./a (train of mix.yaml:6)``.
     """
     offered = list(cookers)
     if not offered:

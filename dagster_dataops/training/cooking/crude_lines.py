@@ -26,11 +26,8 @@ from dagster_dataops.training.filestores.store import FileStore
 class NumberedFiles(NamedTuple):
     """The files of samples, by the number of the sample.
 
-    Attributes:
-        store: The files by name.
-        size: The number of samples.
-        at: Returns the key of a sample, and the names of its files by part.
-        find: Returns the number of a key; ``None`` if there is no such sample.
+    ``at`` returns the key of a sample, and the names of its files by part; ``find`` the number of a
+    key, and ``None`` if there is no such sample.
     """
 
     store: FileStore

@@ -368,11 +368,7 @@ def placed_reader(
 ) -> SampleReader:
     """Return a function that reads a sample of a shard by its place.
 
-    Args:
-        source: The samples.
-        shard: The shard. If it stays open, it is open already: no other file can be trusted.
-        read: Reads bytes of it.
-        trusted: Whether it stays open.
+    It is ``trusted`` if it stays open; then it is open already: no other file can be trusted.
     """
     identity = identity_of(source, shard)
     identity = identity if trusted else replace(identity, trusted=False)
@@ -380,11 +376,7 @@ def placed_reader(
 
 
 def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
-    """Return the numbers of the samples that are left out, by the number of the shard.
-
-    Raises:
-        DuplicateKeyError: A key occurs twice.
-    """
+    """Return the numbers of the samples that are left out, by the number of the shard."""
     index = source.files.index
     numbers = set(index.facts.dropped)
     for name in source.data.exclude:
@@ -446,13 +438,9 @@ class IndexedTarSamples(IndexedItems):
 
 @dataclass(eq=False)
 class TarRows(BlockwiseCursor, IndexRows):
-    """Yield a line of an index for each sample; only headers are read.
+    """Yield a line of an index for each sample; only headers are read, but parts for ``digests``.
 
     The position is the number of the shard, and the number of read samples in it.
-
-    Attributes:
-        source: The samples.
-        digests: Whether each line has the digest of each part; then the parts are read.
     """
 
     name: ClassVar[str] = "index_tar"

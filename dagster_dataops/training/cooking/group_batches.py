@@ -78,11 +78,7 @@ class GroupBatches(UnaryStage):
             yield self._groups.pop(next(iter(self._groups)))
 
     def _group(self, sample: Any) -> tuple[Hashable, int]:
-        """Return the group of a sample, and the size of its lists.
-
-        Raises:
-            ValueError: There is no size, or there are two.
-        """
+        """Return the group of a sample, and the size of its lists."""
         group, limit = self.criterion(sample)
         size = self.size if limit is None else limit
         if size is None or None not in {self.size, limit} or size < 1:

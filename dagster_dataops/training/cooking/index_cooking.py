@@ -31,15 +31,9 @@ _NEEDED: Final = ("key", "dataset", "shard", "index", "parts")
 
 
 class IndexCooker:
-    """Cooks the samples that lines of an index describe.
+    """Cooks the samples that lines of an index describe; for the arguments see `CrudeStream.cook`.
 
     It can be pickled, and used by several threads. Each process opens the files itself.
-
-    Args:
-        cookers: The cookers, in order.
-        cache_pool: The cache pool for cookers that need one.
-        storage_options: Arguments of fsspec's file systems, for example credentials.
-        decoder: Makes values of the parts; see `CrudeStream.cook`.
     """
 
     def __init__(
@@ -62,12 +56,7 @@ class IndexCooker:
         return IndexCooker, (self.cookers, self._pool, self._options, self._decoder)
 
     def __call__(self, row: Row) -> Any:
-        """Return the record, or the list of records, of a line.
-
-        Raises:
-            CookerError: It is not a line of an index, or no cooker fits.
-            IndexOutdatedError: The shard was changed after it was indexed.
-        """
+        """Return the record, or the list of records, of a line."""
         return self.bound(row)(self.sample(row))
 
     def bound(self, row: Row) -> BoundCooker:

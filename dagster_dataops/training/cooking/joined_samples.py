@@ -52,30 +52,15 @@ class Joiner:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function.
-
-        Raises:
-            ImportError: There is no such module.
-            AttributeError: The module has no such function.
-        """
+        """The function, which is imported when it is first used."""
         return _imported(self.module, self.name)
 
     def check(self, count: int) -> None:
-        """Check that the function can be imported and takes ``count`` samples.
-
-        Raises:
-            TypeError: It does not take that many, or has no parameters of these names.
-            ImportError: There is no such module.
-            AttributeError: The module has no such function.
-        """
+        """Check that the function can be imported and takes ``count`` samples, by these names."""
         self._called(signature(self.function).bind, [None] * count)
 
     def __call__(self, samples: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-        """Return one sample of several; ``None`` is one that is missing.
-
-        Raises:
-            TypeError: The function returned something that is not a dict.
-        """
+        """Return one sample of several; ``None`` is one that is missing."""
         joined = self._called(self.function, samples)
         if not isinstance(joined, dict):
             kind = type(joined).__name__
@@ -132,10 +117,6 @@ class JoinTable:
         nonmatch: The handling of a key that is missing, for each dataset: an error, to leave the
             key out (``skip``), or to pass ``None`` to the joiner.
         named_in: The file, the line and the key of the join, for messages.
-
-    Attributes:
-        parts: As given.
-        nonmatch: As given.
     """
 
     def __init__(
@@ -205,7 +186,6 @@ class JoinedSamples(SourceByNumber):
     @property
     @override
     def parts(self) -> tuple[CrudeSource, ...]:
-        """The datasets."""
         return self.table.parts
 
     @override

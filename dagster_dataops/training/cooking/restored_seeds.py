@@ -37,9 +37,6 @@ def with_restored_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
     While it runs, `random`, `numpy.random` and PyTorch (each if it was imported) are seeded by the
     restore keys of the records among its arguments, or by the arguments if none has a key. Then
     their states are as before. Calls in several threads wait for one another.
-
-    Raises:
-        TypeError: It is a coroutine function: others would run while it waits.
     """
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         msg = (

@@ -213,11 +213,7 @@ class Sample(dict[str, Any]):
 
 
 def _check_not_hidden(kind: type[Sample], name: str) -> None:
-    """Check that no class of the method resolution order has an attribute of the name of a field.
-
-    Raises:
-        TypeError: One has, so the attribute of a sample would not be the value of the field.
-    """
+    """Check that no class that a class inherits from has an attribute of the name of a field."""
     owner = next((base for base in kind.__mro__ if name in vars(base)), None)
     if owner is not None:
         msg = (

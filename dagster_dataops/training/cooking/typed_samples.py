@@ -20,8 +20,7 @@ from dagster_dataops.training.decoding.sample_decoder import (
     SampleDecoder,
     decoded_parts,
 )
-from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
-from dagster_dataops.training.filestores.energon.field_access import value_at
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples, value_at
 
 _OWN_MODULES: Final = ("dagster_dataops", "dagster_dataops.crude", "megatron.energon")
 
@@ -113,12 +112,7 @@ class TypedSamples:
         raise CookerError(f"{self._place}: {reason}")
 
     def __call__(self, sample: dict[str, Any]) -> Sample:
-        """Return the sample of the declared type.
-
-        Raises:
-            TypeError: The fields are not those of the class, or the loader returned no dict.
-            KeyError: A part is missing.
-        """
+        """Return the sample of the declared type."""
         wanted, decoder = self._wanted, self._values
         parts = {
             name: value

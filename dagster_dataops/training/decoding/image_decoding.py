@@ -24,11 +24,7 @@ class ImageForm(NamedTuple):
 
 
 def image_form(text: str) -> ImageForm:
-    """Return the form that a text such as ``torchrgb`` names.
-
-    Raises:
-        ConfigurationError: It names none.
-    """
+    """Return the form that a text such as ``torchrgb`` names."""
     match = _FORM.fullmatch(str(text))
     is_known = match and (match["kind"] or match["mode"])
     if match is None or not is_known or (match["bits"] and match["kind"] == "pil"):
@@ -38,11 +34,7 @@ def image_form(text: str) -> ImageForm:
 
 
 def check_packages(form: ImageForm) -> None:
-    """Check that the packages of a form are installed.
-
-    Raises:
-        MissingExtraError: One is not.
-    """
+    """Check that the packages of a form are installed."""
     try:
         import PIL.Image  # noqa: F401
     except ImportError:

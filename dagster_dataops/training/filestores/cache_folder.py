@@ -43,11 +43,7 @@ class _CachedFile(NamedTuple):
 
 
 class KeptFile:
-    """A file of a cache that is read by ranges.
-
-    Attributes:
-        size: Its size in bytes.
-    """
+    """A file of a cache, of ``size`` bytes, that is read by ranges."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self.size = file, size
@@ -62,14 +58,7 @@ class KeptFile:
 
 
 class ArrivingFile:
-    """A file that is written to a cache in parts.
-
-    Args:
-        folder: An existing folder of the cache.
-
-    Raises:
-        OSError: It cannot be created or locked.
-    """
+    """A file that is written to an existing folder of a cache in parts."""
 
     def __init__(self, folder: str) -> None:
         self.path = f"{folder}/{_PART}{os.urandom(8).hex()}"
@@ -78,21 +67,13 @@ class ArrivingFile:
         self._digest = xxhash.xxh3_64()
 
     def write(self, block: bytes) -> bool:
-        """Add bytes; return ``True``.
-
-        Raises:
-            OSError: The disk refuses them.
-        """
+        """Add bytes; return ``True``."""
         self._file.write(block)
         self._digest.update(block)
         return True
 
     def finish(self, source: SourceInfo) -> None:
-        """Write the source and the checksum.
-
-        Raises:
-            OSError: The disk refuses them.
-        """
+        """Write the source and the checksum."""
         self._file.write(_tail(source, self._digest.intdigest()))
         self._file.flush()
 
@@ -129,14 +110,8 @@ class CacheFolder:
     ) -> bool:
         """Write a file, after others were deleted to make room. Return whether it was written.
 
-        Args:
-            path: The path of the file.
-            data: Its content.
-            source: Its source.
-            kept: Returns the paths of files to delete last.
-
-        Raises:
-            OSError: The file cannot be written.
+        ``kept`` returns the paths of files to delete last. An `OSError` says that it cannot be
+        written.
         """
         wrapped = _wrapped(data, source)
         if not self.has_room_for(len(wrapped)):
@@ -184,11 +159,7 @@ class CacheFolder:
         return KeptFile(file, size)
 
     def arriving(self, path: str) -> ArrivingFile:
-        """Return a new file that is written in parts; then call `keep`, and its ``end`` always.
-
-        Raises:
-            OSError: It cannot be created.
-        """
+        """Return a new file that is written in parts; then call `keep`, and its ``end`` always."""
         folder = path.rpartition("/")[0]
         Path(folder).mkdir(parents=True, exist_ok=True)
         return ArrivingFile(folder)
@@ -196,17 +167,7 @@ class CacheFolder:
     def keep(
         self, path: str, file: ArrivingFile, source: SourceInfo, kept: Callable[[], set[str]]
     ) -> bool:
-        """Put a file that has arrived in its place. Return whether it may be there.
-
-        Args:
-            path: The path of the file.
-            file: The file.
-            source: Its source.
-            kept: Returns the paths of files to delete last.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Put a file that has arrived in its place; see `save`. Return whether it may be there."""
         file.finish(source)
         size = Path(file.path).stat().st_size
         if not self.has_room_for(size):

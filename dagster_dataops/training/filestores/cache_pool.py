@@ -161,12 +161,7 @@ class FileStoreCachePool(CachePool):
 
     @override
     def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
-        """Return a file that a thread reads ahead, unless it is in the cache.
-
-        Args:
-            store: The store.
-            name: The name of the file in it.
-        """
+        """Return a file that a thread reads ahead, unless it is in the cache."""
         if self._pid != os.getpid():
             self._reset()
         name = store.full_name(name)

@@ -19,13 +19,9 @@ _LARGEST: Final = 1 << 20  # GB; a cache without a limit has one that can be cou
 
 
 class CacheableFile(FileStore):
-    """A file with a version, for a cache pool.
+    """A file for a cache pool, with a version that changes if it is replaced.
 
-    Args:
-        pool: The pool.
-        name: Its path or URL.
-        version: A text that changes if it is replaced.
-        fetch: Returns its content from its server.
+    ``fetch`` returns its content from its server.
     """
 
     def __init__(
@@ -66,15 +62,7 @@ class CacheableFile(FileStore):
 def cached_file(
     folder: str, gigabytes: float, name: str, version: str, fetch: Callable[[], bytes]
 ) -> CacheableFile:
-    """Return a file that is kept in the cache of a folder.
-
-    Args:
-        folder: The folder.
-        gigabytes: The largest size of all files in it.
-        name: The path or URL of the file.
-        version: A text that changes if it is replaced.
-        fetch: Returns its content from its server.
-    """
+    """Return a file that is kept in the cache of a folder, which has at most so many gigabytes."""
     return CacheableFile(_pool(folder, gigabytes), name, version, fetch)
 
 

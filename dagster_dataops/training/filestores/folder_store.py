@@ -69,11 +69,7 @@ class FolderStore(FileStore):
         return str(path)
 
     def _path(self, name: str) -> Path:
-        """Return the path of a file in a local folder, which need not exist.
-
-        Raises:
-            PathEscapeError: It is a link that leads out of the folder.
-        """
+        """Return the path of a file in a local folder, which need not exist."""
         path = self._top / name
         if not path.resolve().is_relative_to(self._top):
             raise PathEscapeError(self.shown, name)

@@ -85,9 +85,6 @@ def _folder(parent: Path, process: int) -> Path:
     """Return the folder for values of this process; it is deleted when the process ends.
 
     Those of processes of this machine that ended are deleted; machines may share ``parent``.
-
-    Raises:
-        OSError: It cannot be made.
     """
     parent.mkdir(parents=True, exist_ok=True)
     for folder in _abandoned(parent):

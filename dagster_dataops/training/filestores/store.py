@@ -214,11 +214,7 @@ class FileStore(ABC):
 
 
 class WrappingStore(FileStore):
-    """A file store that reads the files of another one.
-
-    Attributes:
-        inner: The other store.
-    """
+    """A file store that reads the files of another one, ``inner``."""
 
     def __init__(self, inner: FileStore) -> None:
         self.path, self.title = inner.path, inner.title

@@ -45,11 +45,7 @@ def absolute(text: str, base: str | os.PathLike[str] | None = None) -> str:
 
 
 def absolute_store(text: str, base: str | os.PathLike[str] | None = None) -> str:
-    """Return the text of a store with an absolute path; see `file_store`.
-
-    Raises:
-        InputError: The scheme of the URL is unknown.
-    """
+    """Return the text of a store with an absolute path; see `file_store`."""
     scheme, mark, rest = text.partition("://")
     if mark and scheme == FOLDER_SCHEME:
         return f"{scheme}://{absolute(rest, base)}"
@@ -65,11 +61,7 @@ def _below_url(folder: str, text: str) -> str:
 
 
 def check_scheme(url: str) -> None:
-    """Check that fsspec knows the scheme of a URL.
-
-    Raises:
-        InputError: It does not; the error lists the schemes.
-    """
+    """Check that fsspec knows the scheme of a URL."""
     from fsspec.registry import known_implementations, registry
 
     scheme = url.partition("://")[0]

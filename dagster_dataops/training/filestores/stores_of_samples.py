@@ -42,11 +42,7 @@ def opened_stores(
     place: str,
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, FileStore]:
-    """Return opened auxiliary stores by name.
-
-    Raises:
-        CookerError: There is no such file or folder, or a scheme is unknown.
-    """
+    """Return opened auxiliary stores by name."""
     try:
         return {
             name: store

@@ -35,12 +35,6 @@ class RestOfEpoch:
 
     A loader holds these, and not its iterator, which holds the loader: so a loader ends as soon as
     nothing else holds it.
-
-    Args:
-        items: The items.
-
-    Attributes:
-        has_read: Whether an item was read.
     """
 
     def __init__(self, items: Iterator[Any]) -> None:
@@ -48,11 +42,7 @@ class RestOfEpoch:
         self.has_read = False
 
     def read(self) -> Any:
-        """Return the next item.
-
-        Raises:
-            StopIteration: There is none.
-        """
+        """Return the next item; raise `StopIteration` if there is none."""
         item = next(self._items)
         self.has_read = True
         return item

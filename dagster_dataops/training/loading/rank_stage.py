@@ -24,9 +24,6 @@ def ranked(last: Stage, rank: int, world_size: int, ending: Ending) -> Stage:
     """Return a stream that yields the items of one rank.
 
     They are chosen below each sharding mark; without a mark, below the ``map`` stages at the end.
-
-    Raises:
-        StreamDefinitionError: The stream has ranks already, or its order differs between them.
     """
     stages = distinct_stages(last)
     if any(isinstance(stage, RankStage) for stage in stages):

@@ -80,9 +80,6 @@ class StateRanks:
         Args:
             saved: The object in the state.
             splits_element: Whether its position is between several items that one item became.
-
-        Raises:
-            StreamStateError: This rank cannot.
         """
         if not isinstance(saved, Mapping):
             msg = f"the loader's state is damaged: its ranks are {saved!r}"
@@ -120,12 +117,9 @@ def _after_the_mark(last: Stage) -> list[Stage]:
 
 
 def _fixed(after: Sequence[Stage]) -> list[str]:
-    """Return the names of stages that another number of ranks cannot go on with.
+    """Return the names of stages that another number of ranks cannot go on with, sources first.
 
     Skipped failures are counted in the state: ranks whose states are equal have read as many lists.
-
-    Args:
-        after: The stages after the mark, sources first.
     """
     repeats = any(isinstance(stage, Repeat) for stage in after)
     names, is_grouped = [], False  # lists of other ranks have other items

@@ -19,11 +19,7 @@ _SHARED = (types.FunctionType, types.ModuleType, type)
 
 
 class _ServicePickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles a value, and keeps the code that the copy shares with it.
-
-    Attributes:
-        shared: This code.
-    """
+    """Pickles a value, and keeps the code that the copy shares with it as ``shared``."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
@@ -56,11 +52,7 @@ def _copied(value: Any) -> Any:
 
 
 def copied_service(service: Any) -> Any:
-    """Return a copy of a service.
-
-    Raises:
-        StreamArgumentError: It cannot be pickled. The error names the attribute at fault.
-    """
+    """Return a copy of a service."""
     try:
         return _copied(service)
     except Exception as error:

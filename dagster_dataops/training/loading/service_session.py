@@ -24,9 +24,6 @@ class ServiceSession:
         stream: The stream that it gets.
         held_objects: Told that the copy counts as the given service, whatever its calls change.
 
-    Attributes:
-        service: The copy.
-
     Raises:
         StreamArgumentError: ``service`` is no reading service, or cannot be copied.
     """
@@ -110,12 +107,7 @@ def check_service(place: str, service: object) -> None:
 
 
 def begin(service: ReadingServiceInterface, stream: Operations, state: bytes) -> Operations:
-    """Begin a service and return its stream.
-
-    Args:
-        service: The service.
-        stream: The stream to read.
-        state: The state from which to begin; empty for none.
+    """Begin a service and return its stream; ``state`` is empty, or that from which to begin.
 
     Raises:
         StreamArgumentError: There is a state, but the service has none; or the service returned no
@@ -137,10 +129,7 @@ def begin_iteration(
 ) -> IterResetFn | None:
     """Begin an epoch of a service, and return the function that it makes for its stream.
 
-    Args:
-        service: The service. Its method may take the generator alone, as TorchData allows.
-        generator: The source of all seeds of the epoch.
-        reset: The function of the service before it.
+    Its method may take the generator alone, as TorchData allows.
     """
     if _takes_both(service.initialize_iteration):
         return service.initialize_iteration(generator, reset)
@@ -157,11 +146,7 @@ def _takes_both(method: Callable[..., object]) -> bool:
 
 
 def as_stream(service: object, method: str, returned: object) -> Operations:
-    """Return the result of a call of a service.
-
-    Raises:
-        StreamArgumentError: It is no stream.
-    """
+    """Return the result of a call of a service."""
     if not isinstance(returned, Operations):
         reason = f"{method} returned a {type(returned).__name__}; it must return a stream"
         raise StreamArgumentError(type(service).__name__, reason)
@@ -169,11 +154,7 @@ def as_stream(service: object, method: str, returned: object) -> Operations:
 
 
 def checkpoint_of(service: ReadingServiceInterface) -> bytes:
-    """Return the state of a service; empty if it has none.
-
-    Raises:
-        StreamArgumentError: ``checkpoint()`` did not return bytes.
-    """
+    """Return the state of a service; empty if it has none."""
     if not isinstance(service, CheckpointableReadingServiceInterface):
         return b""
     state: object = service.checkpoint()
@@ -189,11 +170,7 @@ def encoded(state: bytes) -> str:
 
 
 def decoded(text: object) -> bytes:
-    """Return the state that `encoded` made a text of.
-
-    Raises:
-        StreamStateError: It is not such a text.
-    """
+    """Return the state that `encoded` made a text of."""
     try:
         return base64.b64decode(str(text), validate=True)
     except ValueError as error:

@@ -22,6 +22,11 @@ DAY = dt.date(2026, 1, 31)
 NOON = dt.datetime(2026, 1, 31, 12, 0, 0, 5)  # noqa: DTZ001 - columns without a zone
 
 
+def write_file(path, table):
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+
+
 @pytest.mark.parametrize(
     ("type_", "value", "expected"),
     [
@@ -69,8 +74,7 @@ def test_values_become_json(tmp_path, type_, value, expected):
     if expected is None and value is not None:
         expected = column[0].as_py().isoformat()
     table = pa.table({"v": column})
-    with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
-        out.write_table(table)
+    write_file(tmp_path / "t", table)
 
     rows = list(readers.read_arrow(tmp_path / "t"))
 
@@ -81,8 +85,7 @@ def test_values_become_json(tmp_path, type_, value, expected):
 @pytest.mark.parametrize("type_", [pa.duration("s"), pa.list_(pa.month_day_nano_interval())])
 def test_values_that_are_not_json_are_refused_with_their_column(tmp_path, type_):
     table = pa.table({"good": [1], "bad": pa.array([None], type_)})
-    with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
-        out.write_table(table)
+    write_file(tmp_path / "t", table)
     with pytest.raises(
         errors.StreamSourceError, match="column 'bad' is .*cannot be converted to JSON"
     ):
@@ -93,8 +96,7 @@ def test_values_that_are_not_json_are_refused_with_their_column(tmp_path, type_)
 def test_a_value_beyond_python_names_the_column(tmp_path):
     column = pa.array([10**18], pa.int64()).cast(pa.timestamp("s"))
     table = pa.table({"at": column})
-    with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
-        out.write_table(table)
+    write_file(tmp_path / "t", table)
     with pytest.raises(errors.StreamSourceError, match="column 'at' has a value that cannot"):
         list(readers.read_arrow(tmp_path / "t"))
 

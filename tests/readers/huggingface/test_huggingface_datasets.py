@@ -12,7 +12,6 @@ from dagster_dataops.testing import assert_resumes_anywhere
 
 datasets = pytest.importorskip("datasets")
 pa = pytest.importorskip("pyarrow")
-pa = pytest.importorskip("pyarrow")
 
 ROWS = [{"n": n, "text": f"t{n}", "tags": [str(n)]} for n in range(2500)]
 

@@ -1,20 +1,27 @@
 """Tests of the golden cases and properties of OneFlow's mini data loader, and its options."""
 
-import csv
 import itertools
+import json
+import logging
 import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dagster_dataops import PartFiles
-from dagster_dataops.errors import OperatorOptionError, StreamSourceError
+from dagster_dataops.errors import (
+    DataPipelineError,
+    OperatorOptionError,
+    StreamSourceError,
+    StreamStateError,
+)
 from dagster_dataops.testing import assert_resumes_anywhere
-from tests.readers.helpers import EXAMPLE, NAMES, PLACES, ROWS, A, B, mini, places, write_parts
-from tests.readers.part_files.rows import values
+from tests.examples import at_most
+from tests.readers.helpers import EXAMPLE, PLACES, ROWS, A, B, mini, places, write_parts
 
 # files, batch size, number of batches, index of one batch, its content
 FINITE = [
@@ -60,15 +67,6 @@ def test_rows_come_in_the_order_of_files_and_lines():
     assert [tuple(record["values"]) for record in records] == list(ROWS.values())
 
 
-def test_rows_are_those_of_another_csv_reader():
-    plain = []
-    for name in NAMES:
-        with (EXAMPLE / name).open(newline="") as file:
-            plain += [[float(field) for field in row] for row in csv.reader(file)]
-
-    assert [record["values"] for record in mini(with_place=False)()] == plain
-
-
 def test_files_are_in_another_order_from_the_second_epoch_on():
     records = mini(shuffle_after_epoch=True, epochs=40, seed=5)()
     epochs = [places(records[at : at + 18]) for at in range(0, len(records), 18)]
@@ -90,11 +88,6 @@ def test_shards_agree_on_the_order_of_files_and_share_none(tmp_path):
         second = halves[1][2 * epoch : 2 * epoch + 2]
         assert sorted(int(record["text"]) for record in first + second) == list(range(5))
     assert [record["text"] for record in halves[0][:3]] == ["0", "1", "2"]
-
-
-def test_each_of_two_shards_has_a_file():
-    assert places(mini(num_shards=2, shard_index=0)()) == PLACES[:9]
-    assert places(mini(num_shards=2, shard_index=1)()) == PLACES[9:]
 
 
 @pytest.mark.parametrize(
@@ -192,19 +185,6 @@ def test_at_most_four_batches_are_read_ahead(tmp_path):
     stream.load_state_dict(stream.state_dict())  # ends the thread
 
 
-def test_batches_may_be_dropped_or_continue():
-    assert len(mini(batch_size=4, drop_last=True)()) == 4
-    last = mini(batch_size=4, wrap=True)()[-1]
-    assert places([last]) == [*PLACES[16:], *PLACES[:2]]
-    assert [len(b["line"]) for b in mini(batch_size=4, epochs=2, wrap=True)()] == [4] * 9
-    assert [len(b["line"]) for b in mini(batch_size=4, epochs=2)()] == [4, 4, 4, 4, 2] * 2
-
-
-def test_a_source_that_never_fills_a_batch_ends():
-    assert mini(batch_size=40, drop_last=True, epochs=None)() == []
-    assert len(mini(batch_size=40, wrap=True)()[0]["line"]) == 40
-
-
 # ---------------------------------------------------------------- edges
 
 
@@ -270,6 +250,250 @@ def test_its_columns_are_those_of_its_records():
     }
 
 
-def test_equal_rows_differ_only_in_their_places():
-    assert Counter(ROWS.values()).most_common(1)[0][1] == 2
-    assert len(set(ROWS.values())) == 11
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("1,2\n\n3,4\n", "line 2: the line is blank"),
+        ("1,2\n7\n", "line 2: it has 1 column, not 2"),
+        ("1,2,3\n", "line 1: it has 3 columns, not 2"),
+        ("1.5abc,1\n", "line 1: column 1 is '1.5abc'"),
+        ("1,1e999\n", "too large"),
+        (b"1,\xff\n", "UnicodeDecodeError"),
+    ],
+)
+def test_a_bad_line_is_reported_with_its_file_and_number(tmp_path, content, fault):
+    folder = write_parts(tmp_path, content)
+
+    with pytest.raises(StreamSourceError, match=r"part-0, line \d.*") as raised:
+        mini(folder, 1, -1)()
+    assert fault in str(raised.value)
+
+
+def test_blanks_carriage_returns_marks_and_missing_ends_do_not_matter(tmp_path):
+    folder = write_parts(tmp_path, b"\xef\xbb\xbf 1 , 2.02\r\n5,10", "", "3,4\n")
+
+    assert [tuple(row["values"]) for row in mini(folder, 3, -1)()] == [(1, 2.02), (5, 10), (3, 4)]
+    assert places(mini(folder, 3, -1)()) == [("part-0", 1), ("part-0", 2), ("part-2", 1)]
+
+
+def test_blank_lines_are_skipped_on_request(tmp_path):
+    folder = write_parts(tmp_path, "1,2\n \n\r\n3,4\n\n")
+
+    assert places(mini(folder, 1, -1, skip_blank_lines=True)()) == [("part-0", 1), ("part-0", 4)]
+
+
+def test_empty_parts_are_an_empty_dataset(tmp_path):
+    assert PartFiles(write_parts(tmp_path, "", ""), 2, epochs=None, batch_size=3)() == []
+    assert PartFiles(tmp_path, 2)() == []
+
+
+def test_bad_lines_are_skipped_or_quarantined_by_the_stream(tmp_path):
+    folder = write_parts(tmp_path, "1,2\nx,4\n5,6\n")
+    stream = mini(folder, 1, -1, batch_size=2).stream().and_return(on_error="quarantine")
+
+    assert [values(batch) for batch in stream] == [[(1, 2), (5, 6)]]
+    assert "line 2" in stream.quarantined[0]["message"]
+
+
+def test_a_position_in_changed_files_is_refused(tmp_path):
+    folder = write_parts(tmp_path, "1,2\n3,4\n")
+    state = mini(folder, 1, -1).stream().and_return().state_dict()
+    write_parts(folder, "1,2\n3,5\n")
+
+    with pytest.raises(StreamStateError, match="data"):
+        mini(folder, 1, -1).stream().and_return().load_state_dict(state)
+
+
+def test_a_position_survives_a_move_of_the_folder(tmp_path):
+    stream = mini(write_parts(tmp_path / "a", "1,2\n3,4\n"), 1, -1).stream().and_return()
+    next(iter(stream))
+    moved = mini(write_parts(tmp_path / "b", "1,2\n3,4\n"), 1, -1).stream().and_return()
+    moved.load_state_dict(stream.state_dict())
+
+    assert [row["values"] for row in moved] == [[3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("length", "number", "name"),
+    [
+        (3, 0, "part-000"),
+        (3, 10, "part-010"),
+        (3, 1000, "part-1000"),
+        (-1, 0, "part-0"),
+        (-1, 10, "part-10"),
+        (5, 0, "part-00000"),
+    ],
+)
+def test_numbers_are_filled_up_and_never_cut(length, number, name, tmp_path):
+    for other in range(number):
+        (tmp_path / f"part-{other:0{max(length, 0)}}").write_text("")
+    (tmp_path / name).write_text("found")
+    reader = PartFiles(tmp_path, number + 1, part_name_suffix_length=length)
+    assert reader() == [{"text": "found"}]
+
+
+def test_all_missing_parts_are_named(tmp_path):
+    write_parts(tmp_path, "")
+
+    with pytest.raises(StreamSourceError, match="2 of 3 parts are missing: part-1, part-2"):
+        PartFiles(tmp_path, 3)()
+
+
+def test_the_number_of_digits_that_matches_the_files_is_named():
+    with pytest.raises(StreamSourceError, match="part_name_suffix_length=3 would read those"):
+        PartFiles(EXAMPLE, 2)()
+
+
+def test_parts_that_are_not_read_are_named(tmp_path, caplog):
+    write_parts(tmp_path, "1\n", "2\n", "3\n", "4\n")
+    (tmp_path / "part-x").write_text("no part")
+
+    with caplog.at_level(logging.WARNING, "dagster_dataops"):
+        assert len(PartFiles(tmp_path, 2)()) == 2
+        assert len(PartFiles(tmp_path, 2, epochs=3)()) == 6
+    assert len(caplog.records) == 2
+    assert "2 parts are not read, since data_part_num is 2: part-2, part-3" in caplog.text
+
+
+def test_reading_all_parts_logs_nothing(caplog):
+    assert len(PartFiles(EXAMPLE, 2, part_name_suffix_length=3)()) == 18
+    assert caplog.text == ""
+
+
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory):
+    return write_parts(tmp_path_factory.mktemp("parts"), *map(str, range(12)))
+
+
+@given(seed=st.integers(0, 2**64 - 1))
+def test_an_order_is_a_permutation_and_the_first_epoch_is_unshuffled(twelve, seed):
+    reader = PartFiles(twelve, 12, seed=seed, shuffle_after_epoch=True, epochs=4)
+    texts = [row["text"] for row in reader()]
+    epochs = [texts[at : at + 12] for at in range(0, 48, 12)]
+
+    assert epochs[0] == [str(number) for number in range(12)]
+    assert all(sorted(one) == sorted(epochs[0]) for one in epochs)
+    assert len(set(map(tuple, epochs))) > 1
+    assert [row["text"] for row in reader()] == texts
+
+
+@settings(max_examples=at_most(40))
+@given(
+    window=st.integers(1, 25),
+    seed=st.integers(0, 2**64 - 1),
+    size=st.one_of(st.none(), st.integers(1, 20)),
+)
+def test_a_shuffle_is_a_permutation_that_batches_do_not_change(window, seed, size):
+    options = {"random_shuffle": True, "shuffle_buffer_size": window, "seed": seed, "prefetch": 0}
+    rows = mini(**options)()
+
+    assert sorted(places(rows)) == PLACES
+    assert [ROWS[place] for place in places(rows)] == [tuple(row["values"]) for row in rows]
+    assert places(mini(batch_size=size, **options)()) == places(rows)
+    assert window > 1 or places(rows) == PLACES
+
+
+def test_a_large_buffer_shuffles_everything():
+    firsts = {places(mini(random_shuffle=True, seed=seed)())[0] for seed in range(300)}
+
+    assert firsts == set(PLACES)
+
+
+def test_epochs_are_shuffled_differently():
+    records = mini(random_shuffle=True, epochs=2, seed=1)()
+
+    assert sorted(places(records[:18])) == sorted(places(records[18:])) == PLACES
+    assert records[:18] != records[18:]
+
+
+def test_a_generated_seed_is_reported_and_repeats_the_order():
+    drawn = mini(random_shuffle=True, shuffle_after_epoch=True)
+    again = mini(random_shuffle=True, shuffle_after_epoch=True, seed=drawn.seed_in_use)
+
+    assert drawn() == drawn() == again()
+    assert set(drawn.stream().and_return().seeds.values()) == {drawn.seed_in_use}
+    assert mini(random_shuffle=True).seed_in_use != drawn.seed_in_use
+
+
+def test_a_state_contains_its_generated_seed():
+    first = mini(random_shuffle=True, shuffle_after_epoch=True, epochs=2).stream().and_return()
+    head = list(itertools.islice(first, 7))
+    saved = json.loads(json.dumps(first.state_dict()))
+    second = mini(random_shuffle=True, shuffle_after_epoch=True, epochs=2).stream().and_return()
+    second.load_state_dict(saved)
+
+    assert second.seeds == first.seeds == saved["seeds"]
+    assert second.given_seeds == {}
+    assert places(second) == places(first)
+    assert head
+
+
+class Rows(PartFiles):
+    """One JSON object a line."""
+
+    def parse(self, line):
+        return json.loads(line)
+
+
+def reader(folder, rows, size, epochs=1, **options):
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    write_parts(folder, lines)
+    return Rows(folder, 1, batch_size=size, epochs=epochs, prefetch=0, **options).stream()
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("batches")
+    return lambda rows, *given, **options: reader(
+        folder, [{"n": row} for row in rows], *given, **options
+    )
+
+
+def sizes(stream):
+    return [len(batch["n"]) for batch in stream]
+
+
+@given(
+    count=st.integers(0, 9),
+    size=st.integers(1, 12),
+    epochs=st.integers(1, 3),
+    kind=st.sampled_from(["short", "drop_last", "wrap"]),
+)
+def test_batches_hold_the_rows_in_their_order(batches, count, size, epochs, kind):
+    rows = list(range(count))
+    made = list(batches(rows, size, epochs, **({} if kind == "short" else {kind: True})))
+    found = [row for batch in made for row in batch["n"]]
+
+    if kind == "short":
+        assert found == rows * epochs
+    elif kind == "drop_last":
+        assert found == rows[: count - count % size] * epochs
+    else:
+        assert found == list(itertools.islice(itertools.cycle(rows), len(found)))
+        assert len(found) == -(-count * epochs // size) * size
+
+
+@given(
+    count=st.integers(0, 5),
+    size=st.integers(1, 7),
+    epochs=st.one_of(st.none(), st.integers(1, 3)),
+    kind=st.sampled_from(["short", "drop_last", "wrap"]),
+)
+def test_batches_resume_at_any_position(batches, count, size, epochs, kind):
+    more = {} if kind == "short" else {kind: True}
+    assert_resumes_anywhere(lambda: batches(range(count), size, epochs, **more), limit=12)
+
+
+def test_rows_of_other_columns_are_refused(tmp_path):
+    with pytest.raises(DataPipelineError, match=r"\['a'\] and \['b'\]"):
+        list(reader(tmp_path, [{"a": 1}, {"b": 2}], 2))
+
+
+def test_the_stage_that_makes_a_stream_infinite_is_named(batches):
+    assert batches([1], 1, None).endless_stage == "batch"
+    assert batches([1], 1).endless_stage is None
+    assert sizes(itertools.islice(batches([1, 2], 4, None, wrap=True), 3)) == [4, 4, 4]
+
+
+def values(record):
+    return [tuple(row) for row in record["values"]]

@@ -6,8 +6,11 @@ from random import Random
 
 import pytest
 
-from dagster_dataops.streams.core.permutations import Permutation
+from dagster_dataops import read_sequence
 from dagster_dataops.streams.core.seeds import RandomNumbers, derive_seed, seeded_random
+from dagster_dataops.streams.stages.random_order import Permutation
+from dagster_dataops.testing import assert_resumes_anywhere
+from tests.streams.sequences import numbers
 
 
 def test_seeds_belong_to_their_names():
@@ -85,3 +88,36 @@ def test_a_large_permutation_takes_little_memory_and_time():
 
     assert len(set(permutation.values_at(range(10**9 - 1000, 10**9)))) == 1000
     assert sum(len(table) for tables in permutation._tables for table in tables) < 200_000
+
+
+def drawn(item, random):
+    return (item, random.getrandbits(32))
+
+
+def test_filters_do_not_shift_the_numbers():
+    every = dict(numbers(*range(20)).map(drawn, random=True))
+    # The path of the stage is part of the seed, so the filter must be in both.
+    few = dict(numbers(*range(20)).filter(lambda n: n % 3 == 0).map(drawn, random=True))
+    all_kept = dict(numbers(*range(20)).filter(lambda n: True).map(drawn, random=True))
+    assert few == {n: one for n, one in all_kept.items() if n % 3 == 0}
+    assert every.keys() == all_kept.keys()
+
+
+def test_items_of_one_element_have_numbers_of_their_own():
+    def copies(item):
+        return read_sequence([item] * 3)
+
+    def made():
+        return numbers(1, 2).yield_from(copies).map(drawn, random=True)
+
+    values = [value for _, value in made()]
+    assert len(set(values)) == 6
+    assert_resumes_anywhere(made)
+
+
+def test_each_epoch_has_other_numbers_unless_it_is_reset():
+    stream = numbers(1, 2).map(drawn, random=True)
+    values = [value for _, value in stream.repeat(2)]
+    assert len(set(values)) == 4
+    same = list(stream.repeat(2, reset_rng=True))
+    assert same[:2] == same[2:]

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from dagster_dataops import config, errors, load_result, read_jsonl
+from dagster_dataops.streams.files.contents import WindowedContent
 from dagster_dataops.testing import assert_resumes_anywhere
 from dagster_dataops.text import read_text
 from tests.nodes import text_of
@@ -24,6 +25,15 @@ PACKERS = {
 }
 ROWS = [{"n": n, "hash": hash((n, 1)) % 10**15} for n in range(9000)]
 CONTENT = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+
+
+def read_until_error(stream, match):
+    """Return the items before the error."""
+    found = []
+    with pytest.raises(errors.StreamSourceError, match=match):
+        for item in stream:
+            found.append(item)  # noqa: PERF402 - an error follows
+    return found
 
 
 @pytest.fixture(params=PACKERS)
@@ -69,10 +79,9 @@ def test_a_truncated_file_is_an_error_after_all_its_records(tmp_path, suffix, sh
     path = tmp_path / f"a.jsonl.{suffix}"
     packed = PACKERS[suffix](CONTENT)
     path.write_bytes(packed[: int(len(packed) * share)])
-    found = []
-    with pytest.raises(errors.StreamSourceError, match=rf"a\.jsonl\.{suffix}: is truncated"):
-        for row in read_jsonl(path, block_size=1024):
-            found.append(row)  # noqa: PERF402 - to see what came before the error
+    found = read_until_error(
+        read_jsonl(path, block_size=1024), rf"a\.jsonl\.{suffix}: is truncated"
+    )
     assert found == ROWS[: len(found)]
     if suffix == "gz":  # the others give out blocks of up to a megabyte, or nothing of them
         assert len(found) > len(ROWS) * share * 0.8 - 200
@@ -81,10 +90,7 @@ def test_a_truncated_file_is_an_error_after_all_its_records(tmp_path, suffix, sh
 def test_half_a_line_before_the_cut_is_no_line(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\nthree")[:-8])
-    found = []
-    with pytest.raises(errors.StreamSourceError, match="is truncated"):
-        for line in read_text(path):
-            found.append(line)  # noqa: PERF402 - to see what came before the error
+    found = read_until_error(read_text(path), "is truncated")
     assert found == ["one", "two"]
 
 
@@ -94,10 +100,7 @@ def test_a_damaged_file_is_an_error_after_the_content_before_the_damage(tmp_path
     damaged = bytearray(pack(CONTENT))
     damaged[len(damaged) // 2 : len(damaged) // 2 + 40] = b"\xff" * 40
     path.write_bytes(pack(CONTENT) * 3 + bytes(damaged))
-    found = []
-    with pytest.raises(errors.StreamSourceError, match=rf"a\.jsonl\.{suffix}"):
-        for row in read_jsonl(path, block_size=1024):
-            found.append(row)  # noqa: PERF402 - to see what came before the error
+    found = read_until_error(read_jsonl(path, block_size=1024), rf"a\.jsonl\.{suffix}")
     assert found[: 2 * len(ROWS)] == ROWS * 2
 
 
@@ -257,3 +260,30 @@ def test_a_result_that_another_program_compressed_again_is_read_if_the_text_is_i
 
 def larger(record):
     return {"n": record["n"], "text": "x" * 1000}
+
+
+class CutSource:
+    """A source that fails after some bytes."""
+
+    def __init__(self, content):
+        self.left = content
+
+    def read(self, size):
+        if not self.left:
+            raise errors.StreamSourceError("cut", "is truncated")
+        part, self.left = self.left[:size], self.left[size:]
+        return part
+
+    def close(self):
+        pass
+
+
+def test_no_bytes_come_from_behind_the_place_where_a_source_fails():
+    content = WindowedContent(lambda: CutSource(b"0123456789"))
+
+    assert content.read_at(4, 4) == b"4567"
+    assert content.failure is None
+    assert content.read_at(4, 20) == b""
+    assert content.failure is not None
+    assert content.read_at(4, 8) == b"89"
+    assert content.read_at(4, 0) == b"0123"

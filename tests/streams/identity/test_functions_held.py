@@ -3,8 +3,8 @@
 import functools
 import threading
 
-from dagster_dataops.streams.identity.changed_functions import ChangedFunctions
 from dagster_dataops.streams.identity.held_objects import HeldObjects, is_large
+from dagster_dataops.streams.identity.stream_identity import ChangedFunctions
 
 
 class _Holding:

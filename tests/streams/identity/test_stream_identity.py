@@ -41,24 +41,6 @@ def test_a_state_of_another_stream_is_refused_with_the_difference(kept, other, d
     assert next(iter(stream)) is not None
 
 
-def test_a_state_of_a_changed_file_is_refused(folder):
-    path = folder / "part1.jsonl"
-    state = state_of(read_jsonl(path))
-    path.write_text(path.read_text().replace("x", "y", 1))
-
-    with pytest.raises(errors.StreamStateError, match=r"\(read_jsonl\) differs in its data"):
-        read_jsonl(path).and_return().load_state_dict(state)
-
-
-def test_a_moved_file_is_the_same_file(folder):
-    path = folder / "part1.jsonl"
-    state = state_of(read_jsonl(path))
-    stream = read_jsonl(path.rename(folder / "moved.jsonl")).and_return()
-    stream.load_state_dict(state)
-
-    assert next(iter(stream))["line"] == 2
-
-
 def test_a_changed_file_inside_another_stream_is_refused(folder):
     builder = list_files(folder, "*part1.jsonl").yield_from(read_jsonl)
     state = state_of(builder)

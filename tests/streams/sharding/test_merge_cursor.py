@@ -333,10 +333,6 @@ def test_workers_start_in_programs_with_threads():
     thread.start()
     try:
         assert list(few().sharding_filter().map(double).workers(2)) == list(few().map(double))
-        lock = threading.Lock()
-        refused = few().map(lambda item: item if lock else None).workers(1)
-        with pytest.raises(WorkerError, match=r"Stream stage map: its functions .*lock"):
-            list(refused)
     finally:
         stop.set()
         thread.join()

@@ -1,35 +1,28 @@
 """Datasets of tar shards and metadatasets for the tests of mixtures."""
 
-import io
 import json
-import tarfile
 from pathlib import Path
 
 from dagster_dataops import TextSample, basic_sample_keys
+from tests.training.filestores.shards import write_tar
 
 HEAD = "__module__: dagster_dataops\n__class__: MetadatasetV2\nsplits:\n"
 
 
 def dataset(folder, count, subflavors=None, shards=2):
     """Write tar shards with ``count`` samples: txt, and json with the name of a file of `store`."""
-    folder.mkdir(parents=True)
     for shard in range(shards):
-        with tarfile.open(folder / f"s-{shard}.tar", "w", format=tarfile.USTAR_FORMAT) as file:
-            for number in range(count * shard // shards, count * (shard + 1) // shards):
-                text = json.dumps({"aux": f"m{number}.txt"})
-                _add(file, f"{number:04d}.json", text)
-                _add(file, f"{number:04d}.txt", f"{folder.name} {number}")
+        members = []
+        for number in range(count * shard // shards, count * (shard + 1) // shards):
+            text = json.dumps({"aux": f"m{number}.txt"})
+            members.append((f"{number:04d}.json", text.encode()))
+            members.append((f"{number:04d}.txt", f"{folder.name} {number}".encode()))
+        write_tar(folder / f"s-{shard}.tar", members)
     if subflavors:
         lines = "".join(f"  {key}: {value}\n" for key, value in subflavors.items())
         text = "__module__: dagster_dataops\n__class__: CrudeWebdataset\nsubflavors:\n"
         (folder / "dataset.yaml").write_text(text + lines)
     return folder
-
-
-def _add(file, name, text):
-    info = tarfile.TarInfo(name)
-    info.size = len(text)
-    file.addfile(info, io.BytesIO(text.encode()))
 
 
 def store(folder, count):

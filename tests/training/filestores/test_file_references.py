@@ -1,8 +1,6 @@
 """Tests of crude samples as records that name files, and back."""
 
-import io
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from dagster_dataops import config, data, pipeline
 from dagster_dataops.crude import crude, with_file_contents, with_file_references
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.files import FileChangedError, FileError, FileReference
+from tests.training.filestores.shards import write_tar
 
 PARTS = {"jpg": b"\xff\xd8\xff\xe0", "txt": b"text"}
 
@@ -18,14 +17,13 @@ PARTS = {"jpg": b"\xff\xd8\xff\xe0", "txt": b"text"}
 @pytest.fixture
 def datasets(tmp_path):
     shards = tmp_path / "shards"
-    shards.mkdir()
     for number in range(2):
-        with tarfile.open(shards / f"s-{number}.tar", "w") as tar:
-            for sample in range(3):
-                for part, content in PARTS.items():
-                    info = tarfile.TarInfo(f"{number}{sample}.{part}")
-                    info.size = len(content) + 1
-                    tar.addfile(info, io.BytesIO(content + bytes([sample])))
+        members = [
+            (f"{number}{sample}.{part}", content + bytes([sample]))
+            for sample in range(3)
+            for part, content in PARTS.items()
+        ]
+        write_tar(shards / f"s-{number}.tar", members)
     (tmp_path / "lines.jsonl").write_text('{"a":1}\n{"a":2}\n')
     return [str(shards), str(shards / "s-1.tar"), str(tmp_path / "lines.jsonl")]
 
@@ -66,10 +64,7 @@ def test_a_part_without_a_source_is_refused(datasets):
 
 def test_a_changed_shard_is_noticed(datasets, tmp_path):
     record = with_file_references(next(iter(crude(datasets[1]))))
-    with tarfile.open(tmp_path / "new.tar", "w") as tar:
-        info = tarfile.TarInfo("10.jpg")
-        info.size = 5
-        tar.addfile(info, io.BytesIO(b"other"))
+    write_tar(tmp_path / "new.tar", [("10.jpg", b"other")])
     (tmp_path / "new.tar").replace(datasets[1])
     with pytest.raises(FileChangedError, match="has the digest"):
         with_file_contents(record, ["jpg"])

@@ -5,9 +5,7 @@ others do its work; items, order and positions stay.
 """
 
 import json
-import threading
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
@@ -24,6 +22,7 @@ from dagster_dataops import (
     graphs,
     read_sequence,
 )
+from tests.streams.serving import serving as running
 
 WORDS = ["red", "green", "blue", "black", "white", "grey", "brown"]
 
@@ -85,19 +84,11 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-@contextmanager
 def serving():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.words = []
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return running(server)
 
 
 # ---------------------------------------------------------------- the service

@@ -662,27 +662,6 @@ def test_ranks_with_one_quarantine_file_keep_the_entries_of_one_another(tmp_path
 # ---------------------------------------------------------------- names of TorchData
 
 
-CALLS = []
-LOCK = threading.Lock()
-
-
-class UsesGlobals(InProcessReadingService):
-    """A service whose methods use what its module holds."""
-
-    def initialize(self, datapipe):
-        with LOCK:
-            CALLS.append("initialize")
-        return datapipe
-
-
-@pytest.mark.slow
-def test_a_service_uses_the_globals_of_its_module(calls):
-    del calls
-    CALLS.clear()
-    assert list(DataLoader2(read_sequence([1]), reading_service=UsesGlobals())) == [1]
-    assert CALLS == ["initialize"]
-
-
 def test_a_service_of_a_script_uses_the_globals_of_the_script(tmp_path, capsys):
     script = tmp_path / "script.py"
     script.write_text(

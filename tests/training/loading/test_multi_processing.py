@@ -4,7 +4,6 @@ import gc
 import json
 import multiprocessing
 import os
-import signal
 import time
 from itertools import islice
 
@@ -15,14 +14,8 @@ from dagster_dataops import (
     MultiProcessingReadingService,
     read_sequence,
 )
-from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
+from dagster_dataops.errors import StreamDefinitionError
 from tests.streams.functions import double, fails_at_5
-
-
-def dies_at_5(number):
-    if number == 5:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
 
 
 def loader(stream, workers, **options):
@@ -142,15 +135,6 @@ def test_an_error_in_a_worker_comes_behind_the_items_before_it_and_ends_the_load
     with pytest.raises(ValueError, match="five"):
         next(items)
     assert not multiprocessing.active_children()
-
-
-@pytest.mark.slow
-def test_an_item_that_kills_workers_is_named():
-    made = loader(read_sequence(list(range(9))).sharding_filter().map(dies_at_5), 2)
-    items = iter(made)
-    assert [next(items) for _ in range(5)] == [0, 1, 2, 3, 4]
-    with pytest.raises(DataPipelineError, match="element 5 killed"):
-        next(items)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Tests of dagster_dataops.training.loading.rank_states."""
 
-import io
 import json
-import tarfile
 from collections import Counter
 from itertools import islice
 
@@ -21,6 +19,7 @@ from dagster_dataops import (
 )
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
 from tests.each import each
+from tests.training.filestores.shards import write_tar
 
 STATE = DataLoader2(read_sequence([1, 2])).state_dict()
 
@@ -191,11 +190,7 @@ def test_a_state_goes_on_with_the_same_number_of_ranks_alone(name):
 
 
 def _samples(folder, count):
-    with tarfile.open(folder / "samples.tar", "w") as tar:
-        for number in range(count):
-            info = tarfile.TarInfo(f"{number:03}.txt")
-            info.size = 3
-            tar.addfile(info, io.BytesIO(b"%03d" % number))
+    write_tar(folder / "samples.tar", [(f"{n:03}.txt", b"%03d" % n) for n in range(count)])
     return folder
 
 

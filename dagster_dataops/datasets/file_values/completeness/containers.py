@@ -115,11 +115,7 @@ def check_aiff(file: BinaryIO) -> None:
 
 
 def _check_chunks(file: BinaryIO, order: str, sound: bytes) -> None:
-    """Check that the chunk of the sound is complete, in a RIFF or IFF file.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Check that the chunk of the sound is complete, in a RIFF or IFF file."""
     end, at = file.seek(0, io.SEEK_END), 12
     while at + 8 <= end:
         file.seek(at)

@@ -13,11 +13,7 @@ _OPEN: Final = 0xFFFFFFFF  # declared elsewhere, in 64 bits
 
 
 def check_pdf(data: bytes) -> None:
-    """Check that the mark of the end is there, and as many bytes as the file declares.
-
-    Raises:
-        ValueError: They are not.
-    """
+    """Check that the mark of the end is there, and as many bytes as the file declares."""
     problem = fault_of_pdf(data[:PDF_HEAD], data[-PDF_END:], len(data))
     if problem is not None:
         msg = f"it is truncated: {problem}"
@@ -41,11 +37,7 @@ def fault_of_pdf(head: bytes, end: bytes, size: int) -> str | None:
 
 
 def check_archive(data: bytes) -> None:
-    """Check that the list of files at the end of a zip archive is there.
-
-    Raises:
-        ValueError: It is missing, or what it lists.
-    """
+    """Check that the list of files at the end of a zip archive is there."""
     at = data.rfind(_ZIP_END, max(0, len(data) - _ZIP_TAIL))
     end = data[at : at + _ZIP_END_BYTES] if at >= 0 else b""
     size, start = (int.from_bytes(end[place : place + 4], "little") for place in (12, 16))

@@ -43,9 +43,6 @@ def check_flac(data: bytes) -> None:
     """Check that all frames follow one another, and that the last one is complete.
 
     Damage within a frame that is not the last one is for a decoder to find.
-
-    Raises:
-        ValueError: A frame is missing or damaged.
     """
     start = behind_id3(data, 0)
     metadata = _told(data, start)

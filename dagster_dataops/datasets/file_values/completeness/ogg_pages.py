@@ -16,11 +16,7 @@ _NO_END: Final = "it is truncated: its last page is missing"
 
 
 def check_ogg_end(file: BinaryIO) -> None:
-    """Check that the last page is there, and complete; only the end of the file is read.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Check that the last page is there, and complete; only the end of the file is read."""
     file.seek(max(0, file.seek(0, io.SEEK_END) - _MOST))
     data = file.read(_MOST)
     at = data.rfind(_PAGE)
@@ -30,11 +26,7 @@ def check_ogg_end(file: BinaryIO) -> None:
 
 
 def check_ogg(data: bytes) -> None:
-    """Check that all pages are there, with the checksums that they declare.
-
-    Raises:
-        ValueError: One is missing or damaged.
-    """
+    """Check that all pages are there, with the checksums that they declare."""
     check_ogg_end(io.BytesIO(data[-_MOST:]))
     at, numbers = 0, dict[bytes, int]()
     while (start := data.find(_PAGE, at)) >= 0:

@@ -36,9 +36,6 @@ def check_mp3(data: bytes) -> None:
     """Check that the last frame is complete, and that there are as many as the file declares.
 
     A file without a count of frames, or in free format, may end before its time between two frames.
-
-    Raises:
-        ValueError: They are not.
     """
     first = _first(data, behind_id3(data, 0), _mp3_length)
     if first is None:
@@ -93,11 +90,7 @@ def declared_by(data: bytes, first: int) -> tuple[int | None, int | None]:
 
 
 def _checked_frames(data: bytes, at: int, length_of: LengthOf) -> int:
-    """Return the number of frames from a position on.
-
-    Raises:
-        ValueError: The last one is not complete.
-    """
+    """Return the number of frames from a position on."""
     count, form = 0, _form(data, at)
     while at < len(data):
         length = length_of(data, at)

@@ -31,11 +31,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def stacked(arrays: Sequence[Any]) -> Any:
-    """Return arrays of equal shape as one, with a new first dimension.
-
-    Raises:
-        ValueError: Their shapes differ.
-    """
+    """Return arrays of equal shape as one, with a new first dimension."""
     if _is_numpy(arrays[0]):
         return sys.modules["numpy"].stack(arrays)
     try:

@@ -82,11 +82,7 @@ class Pack(UnaryStage):
 
 
 def groups_of(selected: object) -> list[list[Any]]:
-    """Return the result of ``select`` as lists.
-
-    Raises:
-        TypeError: It is no list of lists.
-    """
+    """Return the result of ``select`` as lists."""
     groups: list[Any] = list(selected) if isinstance(selected, Iterable) else [selected]
     wrong = [
         group for group in groups if isinstance(group, dict) or not isinstance(group, Iterable)

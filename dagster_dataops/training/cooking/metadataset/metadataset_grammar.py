@@ -75,13 +75,7 @@ Limit: TypeAlias = int | Fraction
 
 @dataclass(frozen=True)
 class Subset:
-    """A range of the samples of a dataset.
-
-    Attributes:
-        place: Its place in the YAML.
-        start: The first sample.
-        end: The first sample behind.
-    """
+    """A range of the samples of a dataset; ``end`` is the first sample behind it."""
 
     place: YamlNode = field(compare=False)
     start: Limit
@@ -172,11 +166,7 @@ Entry: TypeAlias = Reference | Mixture | Join
 
 
 def splits_of(document: YamlNode) -> dict[str, Entry]:
-    """Return the splits of a metadataset by name.
-
-    Raises:
-        MetadatasetError: The document is not a valid metadataset.
-    """
+    """Return the splits of a metadataset by name."""
     if not document.is_mapping:
         raise document.error(f"a metadataset is a mapping, not {document.shown}")
     entries = document.known_entries(_TOP, {})
@@ -192,11 +182,7 @@ def splits_of(document: YamlNode) -> dict[str, Entry]:
 
 
 def _is_of_version_1(document: YamlNode, entries: Mapping[str, YamlNode]) -> bool:
-    """Return whether a document is of version 1, whose class can be left out.
-
-    Raises:
-        MetadatasetError: Its class is another one.
-    """
+    """Return whether a document is of version 1, whose class can be left out."""
     module, kind = entries.get("__module__"), entries.get("__class__")
     if kind is None:
         splits = entries["splits"].entries().values() if "splits" in entries else ()

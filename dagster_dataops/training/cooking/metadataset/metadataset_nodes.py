@@ -55,11 +55,7 @@ class YamlNode:
             raise self.error(f"cannot be read: {_problem(error)}") from error
 
     def entries(self) -> dict[str, "YamlNode"]:
-        """Return the values of a mapping.
-
-        Raises:
-            MetadatasetError: It is not a mapping, a key is not a text or occurs twice.
-        """
+        """Return the values of a mapping, whose keys are texts that occur once."""
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error(f"must be a mapping, not {self.shown}")
         merged_entries: dict[str, YamlNode] = {}
@@ -84,12 +80,7 @@ class YamlNode:
     def known_entries(self, known: Collection[str], hints: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of a mapping whose keys are all in ``known``.
 
-        Args:
-            known: The allowed keys.
-            hints: Explanations for some other keys.
-
-        Raises:
-            MetadatasetError: A key is unknown; the nearest known one is named.
+        The error of an unknown key has its explanation in ``hints``, or the nearest known one.
         """
         entries = self.entries()
         for name, inner in entries.items():
@@ -100,11 +91,7 @@ class YamlNode:
         return entries
 
     def elements(self) -> list["YamlNode"]:
-        """Return the values of a list.
-
-        Raises:
-            MetadatasetError: It is not a list, or it is empty.
-        """
+        """Return the values of a list, which is not empty."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.error(f"must be a list, not {self.shown}")
         if not self.node.value:
@@ -114,22 +101,14 @@ class YamlNode:
         ]
 
     def text(self) -> str:
-        """Return a text that is not empty.
-
-        Raises:
-            MetadatasetError: It is something else.
-        """
+        """Return a text that is not empty."""
         text = self.value()
         if not isinstance(text, str) or not text:
             raise self.error(f"must be a text, not {self.shown}")
         return text
 
     def number(self) -> float:
-        """Return a finite number above 0.
-
-        Raises:
-            MetadatasetError: It is something else.
-        """
+        """Return a finite number above 0."""
         value = self.value()
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or value <= 0:
@@ -142,11 +121,7 @@ class YamlNode:
 
 
 def parse(text: str, file: str) -> YamlNode:
-    """Parse a YAML file.
-
-    Raises:
-        MetadatasetError: It is not YAML, or it is empty.
-    """
+    """Parse a YAML file, which is not empty."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:

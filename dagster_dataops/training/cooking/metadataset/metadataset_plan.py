@@ -55,11 +55,7 @@ class PlannedDataset:
     subsets: tuple[Subset, ...]
 
     def rows(self, count: int) -> range:
-        """Return the numbers of the samples to read, if the dataset has ``count``.
-
-        Raises:
-            MetadatasetError: A range ends behind the last sample.
-        """
+        """Return the numbers of the samples to read, if the dataset has ``count``."""
         rows = range(count)
         for subset in self.subsets:
             size = len(rows)
@@ -265,11 +261,7 @@ def _all_stores(parts: Mapping[str, PlannedDataset]) -> dict[str, YamlNode]:
 
 
 def located(place: YamlNode, text: str, base: str) -> str:
-    """Return the absolute path or URL of a text in a file.
-
-    Raises:
-        MetadatasetError: The scheme of the URL is unknown.
-    """
+    """Return the absolute path or URL of a text in a file."""
     try:
         return absolute(text, base)
     except InputError as error:

@@ -43,13 +43,7 @@ from dagster_dataops.training.filestores.store_opening import absolute_store, fi
 
 @dataclass(frozen=True, kw_only=True)
 class _Wanted:
-    """Shares of a dataset in the mixtures around it.
-
-    Attributes:
-        weight: The share of its samples; ``None`` outside a blend.
-        repetitions: How often it is read; ``None`` outside ``blend_epochized``.
-        is_counted: Whether the number of its samples is needed.
-    """
+    """The share, or the repetitions, of a dataset in the mixtures around it."""
 
     weight: float | None = None
     repetitions: float | None = None
@@ -244,11 +238,7 @@ class _Builder:
 
 
 def store_address(node: YamlNode, base: str) -> str:
-    """Return the absolute address of an auxiliary store, which is not opened.
-
-    Raises:
-        MetadatasetError: It is a YAML file, or its scheme is unknown.
-    """
+    """Return the absolute address of an auxiliary store, which is not opened."""
     text = node.text()
     if text.lower().endswith(YAML_SUFFIXES):
         raise node.error("an auxiliary store is a dataset or a folder, not a metadataset")

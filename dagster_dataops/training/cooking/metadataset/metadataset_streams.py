@@ -53,29 +53,16 @@ class Metadataset(CrudeStream):
     @property
     @override
     def name(self) -> str:
-        """The name of the stream as an asset."""
         return f"{self._title}_index" if self.is_crude else self._title
 
     @override
     def extended(self, stage: Stage) -> "Metadataset":
-        """Return a stream that ends with ``stage``."""
         return Metadataset(stage, self._title, self._leaves)
 
     @override
     def cook(
         self, cookers: Cookers = (), cache_pool: Any = None, *, decoder: Decoder = "auto"
     ) -> "Metadataset":
-        """Make a record of each sample.
-
-        Args:
-            cookers: Cookers or functions; the first that takes the subflavors of a dataset is used
-                for all its samples.
-            cache_pool: The cache pool for cookers that need one.
-            decoder: Makes values of the bytes of parts; see `CrudeStream.cook`.
-
-        Raises:
-            CookerError: No cooker fits a dataset, or its parameters do not.
-        """
         offered = listed_cookers(cookers)
         self._check_distinct()
         leaves = tuple(

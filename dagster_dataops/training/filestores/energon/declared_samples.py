@@ -1,14 +1,60 @@
 """`DeclaredSamples`: how a ``dataset.yaml`` declares that samples are made of parts."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.streams.files.remote import is_url
-from dagster_dataops.training.filestores.energon.field_access import Steps, alternatives
+
+_EXPRESSION: Final = re.compile(r"([^\[\]]+)((?:\[[^\[\]]+\])*)")
+_ELEMENT: Final = re.compile(r"\[([^\[\]]+)\]")
+
+Steps: TypeAlias = tuple[str, ...]
+"""A part, and the keys or numbers that lead to the value within it."""
+
+
+def alternatives(expression: str) -> tuple[Steps, ...]:
+    """Return the ways to a value, in the order in which they are tried.
+
+    ``png`` names a part, ``json[caption]`` an element of a part, ``json[boxes][0]`` an element of
+    an element, and ``png,jpg`` the first of these parts that the sample has.
+    """
+    choices = []
+    for text in expression.split(","):
+        match = _EXPRESSION.fullmatch(text.strip())
+        if match is None:
+            msg = f"{expression!r} is no place in a sample; write a part, or such as json[caption]"
+            raise ValueError(msg)
+        choices.append((match[1], *_ELEMENT.findall(match[2])))
+    return tuple(choices)
+
+
+def value_at(sample: Mapping[str, Any], ways: Sequence[Steps]) -> Any:
+    """Return the first value that a sample has."""
+    for way in ways:
+        try:
+            return _followed(sample, way)
+        except (LookupError, ValueError, TypeError):
+            continue
+    wanted = " or ".join(_shown(way) for way in ways)
+    parts = ", ".join(name for name in sample if not name.startswith("__")) or "none"
+    msg = f"sample {sample.get('__key__')!r} has no {wanted}; its parts: {parts}"
+    raise KeyError(msg)
+
+
+def _followed(value: Any, way: Steps) -> Any:
+    for step in way:
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
+
+
+def _shown(way: Steps) -> str:
+    return way[0] + "".join(f"[{step}]" for step in way[1:])
+
 
 OF_TYPE: Final = ("sample_type", "field_map", "sample_loader")
 """The keys of ``dataset.yaml`` that crude datasets do not have."""
@@ -80,11 +126,7 @@ class DeclaredSamples:
 
 
 def declared_samples(document: Mapping[str, Any], path: str) -> DeclaredSamples | None:
-    """Return what the content of ``dataset.yaml`` says; ``None`` for a crude dataset.
-
-    Args:
-        document: The content.
-        path: The path or URL of the file.
+    """Return what the content of the ``dataset.yaml`` at a path says; ``None`` for a crude dataset.
 
     Raises:
         InputError: A key is missing, or has an invalid value.
@@ -149,11 +191,7 @@ def _with_fields(document: Mapping[str, Any], path: str, module: str, name: str)
 
 
 def listed_parts(value: object, path: str) -> tuple[str, ...] | None:
-    """Return the parts that a ``part_filter`` lists; ``None`` without one, for all parts.
-
-    Raises:
-        InputError: It is not a list of names.
-    """
+    """Return the parts that a ``part_filter`` lists; ``None`` without one, for all parts."""
     if value is None:
         return None
     if isinstance(value, list) and all(map(_is_name, value)):

@@ -61,11 +61,7 @@ def joined(folder: str, name: str) -> str:
 
 
 def exists(path: str, options: Mapping[str, Any]) -> bool:
-    """Return whether a file or folder exists.
-
-    Raises:
-        StreamSourceError: A file system cannot be reached.
-    """
+    """Return whether a file or folder exists."""
     if not is_url(path):
         return Path(path).exists()
     system, inner = file_system(path, options)
@@ -76,12 +72,7 @@ def exists(path: str, options: Mapping[str, Any]) -> bool:
 
 
 def read_text(path: str, options: Mapping[str, Any]) -> str:
-    """Return the text of a small file.
-
-    Raises:
-        InputError: The file is too large.
-        StreamSourceError: The file cannot be read.
-    """
+    """Return the text of a small file."""
     with Location(path, None, options).opened() as content:
         data = content.read_all(_MAX_TEXT + 1)
     if len(data) > _MAX_TEXT:
@@ -90,11 +81,7 @@ def read_text(path: str, options: Mapping[str, Any]) -> str:
 
 
 def read_yaml(path: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the mapping in a YAML or JSON file.
-
-    Raises:
-        InputError: The file is not valid YAML, or not a mapping.
-    """
+    """Return the mapping in a YAML or JSON file."""
     import yaml
 
     try:
@@ -193,14 +180,7 @@ def _shard_counts(meta: str, options: Mapping[str, Any]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Configuration:
-    """The content of ``dataset.yaml``.
-
-    Attributes:
-        subflavors: The subflavors.
-        parts: The parts to keep; ``None`` for all.
-        split_config: The file of the split; ``None`` for the usual one.
-        declared: How the samples are made; ``None`` for a crude dataset.
-    """
+    """The content of ``dataset.yaml``; see `ShardedDataset`."""
 
     subflavors: Mapping[str, Any] = field(default_factory=dict)
     parts: frozenset[str] | None = None
@@ -233,11 +213,7 @@ def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
 def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | None:
     """Return the dataset of the tar files in a folder, of a pattern or of one file.
 
-    Returns:
-        The dataset; ``None`` if the path is a folder without tar files.
-
-    Raises:
-        StreamSourceError: Nothing matches.
+    ``None`` if the path is a folder without tar files.
     """
     is_folder = not _is_tar(path) and not any(sign in path for sign in "*?[")
     folder = path if is_folder else _folder_of(path)

@@ -201,11 +201,7 @@ def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _indexed(path: Path, shards: Sequence[TarShard], dataset: str) -> tuple[dict[str, int], str]:
-    """Write the indices of all shards.
-
-    Returns:
-        The number of samples of each shard, and an identity of the places of all samples.
-    """
+    """Write the indices; return the numbers of samples by shard, and an identity of all places."""
     counts: dict[str, int] = {}
     identity = ""
     with contextlib.closing(sqlite3.connect(path)) as connection:

@@ -68,11 +68,7 @@ _KINDS: Final[dict[str, Any]] = {"image": ImageMetadata, "av": AVMetadata}
 
 
 def metadata_of(facts: MediaFacts) -> Any:
-    """Return the metadata that a table holds of a file.
-
-    Raises:
-        ValueError: The kind of the file is unknown.
-    """
+    """Return the metadata that a table holds of a file."""
     kind, fields = facts
     if kind not in _KINDS:
         msg = f"the kind of the metadata is {kind!r}; known: {', '.join(_KINDS)}"

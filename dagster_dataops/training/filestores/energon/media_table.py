@@ -21,12 +21,7 @@ _TABLES: Final = """
 
 
 def write_media_table(path: Path, facts: Iterable[tuple[str, MediaFacts]]) -> None:
-    """Add the table to an index.
-
-    Args:
-        path: The file of the index.
-        facts: The names of files, with their facts.
-    """
+    """Add the table to an index, with the facts of files by name."""
     with contextlib.closing(sqlite3.connect(path)) as file:
         file.executescript(_TABLES)
         rows = ((name, kind, json.dumps(fields)) for name, (kind, fields) in facts)

@@ -74,11 +74,7 @@ def to_json(value: Any) -> bytes:
 
 
 def of_json(data: bytes) -> Any:
-    """Return the value of a JSON text that `to_json` made.
-
-    Raises:
-        ValueError: It is no JSON.
-    """
+    """Return the value of a JSON text that `to_json` made."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -91,15 +87,7 @@ def checksum(key: str) -> int:
 
 
 class IndexFile:
-    """An open index file; threads and forked processes can share it.
-
-    Attributes:
-        facts: Facts about the shards.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is no complete index.
-    """
+    """An open index file; threads and forked processes can share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -259,12 +247,7 @@ def write_index(
     duplicates: str,
     scan: Callable[[TarShard], ScannedShard],
 ) -> None:
-    """Write the index of some shards.
-
-    Raises:
-        DuplicateKeyError: A key, or a part of a sample, occurs twice.
-        StreamSourceError: A shard cannot be opened.
-    """
+    """Write the index of some shards."""
     shapes: dict[tuple[str, ...], int] = {}
     facts = IndexFacts([0], [], {}, [], [], 0, [])
     files = 0

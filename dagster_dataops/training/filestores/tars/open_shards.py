@@ -85,13 +85,9 @@ class OpenShards:
         return content
 
     def part(self, shard: TarShard, at: int, name: str, place: Sequence[int]) -> bytes:
-        """Return the content of a file.
+        """Return the content of a file of the sample that begins at byte ``at`` of a shard.
 
-        Args:
-            shard: The shard.
-            at: The first byte of the sample.
-            name: The name of the file.
-            place: The offset of its content and its size.
+        ``place`` is the offset of its content and its size.
 
         Raises:
             IndexOutdatedError: Another file is there.
@@ -174,11 +170,7 @@ class OpenShards:
         return read
 
     def kept(self, shard: TarShard) -> Content:
-        """Return a shard that stays open until `close`.
-
-        Raises:
-            StreamSourceError: The shard cannot be opened.
-        """
+        """Return a shard that stays open until `close`."""
         content = shard.location.opened()
         self._kept.append(content)
         return content

@@ -84,9 +84,6 @@ def sample_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Ma
     """Return a function that makes a sample of its place.
 
     If the shard is not trusted, the headers are compared with the index.
-
-    Raises:
-        IndexOutdatedError: Raised by the function: the sample is not there.
     """
     maker = _trusting_maker(identity, shapes)
     if identity.trusted:

@@ -68,12 +68,7 @@ def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
 
 
 class TarShard(NamedTuple):
-    """A shard of a dataset.
-
-    Attributes:
-        name: Its name, relative to the dataset.
-        location: Where it is.
-    """
+    """A shard of a dataset; the name is relative to the dataset."""
 
     name: str
     location: Location

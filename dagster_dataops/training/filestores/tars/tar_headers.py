@@ -100,10 +100,7 @@ PlacedFile: TypeAlias = tuple[str, int, int, int]
 def plain_files(data: bytes, at: int, base: int) -> list[PlacedFile]:
     """Return the regular files whose headers are simple and follow each other in ``data``.
 
-    Args:
-        data: Bytes of the archive.
-        at: The start of a header in ``data``.
-        base: The place of ``data`` in the archive.
+    ``at`` is the start of a header in ``data``, and ``base`` the place of ``data`` in the archive.
     """
     files: list[PlacedFile] = []
     last, known, other = len(data) - BLOCK, b"", -1

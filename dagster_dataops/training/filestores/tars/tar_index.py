@@ -40,13 +40,9 @@ _NAMES: Final = 32  # samples of each shard that are read at once to merge the n
 
 
 class IndexedFile(NamedTuple):
-    """The place of a file.
+    """The place of a file: its shard by number, the first bytes of its sample and of its content.
 
-    Attributes:
-        shard: The number of its shard.
-        start: The first byte of its sample.
-        offset: The first byte of its content.
-        size: The number of bytes, or `BY_TARFILE`.
+    The size is `BY_TARFILE` if only tarfile can read it.
     """
 
     shard: int
@@ -56,12 +52,7 @@ class IndexedFile(NamedTuple):
 
 
 def scanned(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
-    """Return the samples of a shard, from the cache if its file did not change.
-
-    Raises:
-        DuplicateKeyError: A sample has a part twice.
-        StreamSourceError: The shard cannot be opened.
-    """
+    """Return the samples of a shard, from the cache if its file did not change."""
     version = shard.location.stamp() or shard.location.identity()
     name = digest([_VERSION, dataset, shard.location.path, version, duplicates])
     path = cache_folder() / f"{name}.json"

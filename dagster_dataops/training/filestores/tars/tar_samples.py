@@ -48,11 +48,7 @@ class ShardIdentity:
         return new_sample(self.dataset, self.shard, key, index, names, subflavors), names
 
     def add(self, opened: "OpenSample", part: str, name: str, data: bytes) -> None:
-        """Add a part to a sample.
-
-        Raises:
-            DuplicateKeyError: The sample has a part of that name.
-        """
+        """Add a part to a sample."""
         sample, names = opened
         if self.parts is not None and part not in self.parts:
             return

@@ -34,16 +34,6 @@ def test_a_divided_sequence_goes_on_with_the_last_element_of_the_pack():
     assert packs(read_sequence(SEQUENCES).pack(3, 32)) == packs(stream)[:-1]
 
 
-def test_a_sequence_longer_than_the_maximum_is_several_in_a_pack():
-    given_ones = [[1, 2, 3, 4, 5, 0], [6, 7, 8, 0], [9, 1, 2, 3, 0], [4, 0]]
-    stream = read_sequence(given_ones).pack(num_elements=6, max_seq_len=3, drop_remainder=False)
-    assert packs(stream) == [
-        ([1, 2, 3, 4, 5, 0], [3, 3]),
-        ([6, 7, 8, 0, 9, 1], [3, 1, 2]),
-        ([1, 2, 3, 0, 4, 0], [3, 1, 2]),
-    ]
-
-
 def test_whole_sequences_are_packed_without_truncate():
     stream = read_sequence(SEQUENCES).pack(7, 32, pad_value=-1, truncate=False)
     assert packs(stream) == [

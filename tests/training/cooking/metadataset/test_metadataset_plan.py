@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from dagster_dataops.errors import MetadatasetError
@@ -9,19 +7,12 @@ from dagster_dataops.training.cooking.metadataset.metadataset_plan import (
     PlannedMixture,
     plan,
 )
-
-HEAD = "__module__: megatron.energon\n__class__: MetadatasetV2\nsplits:\n"
+from tests.training.cooking.mixtures import written
 
 
 @pytest.fixture
 def write(tmp_path):
-    def written(name, text):
-        path = Path(tmp_path, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(HEAD + text)
-        return path
-
-    return written
+    return lambda name, text: written(tmp_path, text, name)
 
 
 def dataset(planned):
@@ -30,6 +21,7 @@ def dataset(planned):
 
 
 def test_paths_are_relative_to_their_file(write, tmp_path):
+    (tmp_path / "in").mkdir()
     write("in/inner.yaml", "  train:\n    path: ../data/a\n    aux: {m: ./m}\n")
     path = write("outer.yaml", "  train: {path: ./in/inner.yaml}\n")
 

@@ -24,8 +24,7 @@ BLEND = """  train:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def folder(tmp_path):
     dataset(tmp_path / "a", 20, {"origin": "a"})
     dataset(tmp_path / "b", 10)
     return tmp_path

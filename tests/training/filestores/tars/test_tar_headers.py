@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.training.filestores.tars.tar_headers and tar_samples."""
 
+import gzip
 import io
 import tarfile
 
@@ -65,10 +66,8 @@ def test_the_size_of_blocks_changes_nothing(tmp_path, block_size):
 
 def test_a_compressed_archive_is_read(tmp_path):
     path = tmp_path / "x.tar.gz"
-    with tarfile.open(path, "w:gz") as file:
-        info = tarfile.TarInfo("a.txt")
-        info.size = 1
-        file.addfile(info, io.BytesIO(b"1"))
+    path.write_bytes(gzip.compress(write_tar(tmp_path / "x.tar", [("a.txt", b"1")]).read_bytes()))
+
     assert parts(path) == [("a", {"txt": b"1"})]
 
 
@@ -131,3 +130,28 @@ def test_parts_that_are_apart_are_refused_or_chosen(tmp_path):
 def test_only_chosen_parts_are_kept(tmp_path):
     path = write_tar(tmp_path / "x.tar", samples("k", 0, 2))
     assert parts(path, parts=["txt"])[1] == ("k00001", {"txt": b"caption 1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.txt", ("a", "txt")),
+        ("d/x.y.txt", ("d/x", "y.txt")),
+        ("d.v1/z.txt", ("d.v1/z", "txt")),
+        ("./q.txt", ("./q", "txt")),
+        ("UP.TXT", ("UP", "TXT")),
+        ("noext", None),
+        (".hidden.txt", None),
+        ("d/.hidden.txt", None),
+        ("__meta__/x.txt", None),
+    ],
+)
+def test_a_name_is_divided_at_the_first_dot_of_its_last_component(name, expected, tmp_path):
+    path = write_tar(tmp_path / "shard.tar", [(name, b"content")])
+    found = [
+        (sample["__key__"], part)
+        for sample in read_tar(path)
+        for part, content in sample.items()
+        if content == b"content"
+    ]
+    assert found == ([] if expected is None else [expected])

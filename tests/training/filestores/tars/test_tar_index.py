@@ -1,14 +1,17 @@
 """Tests of dagster_dataops.training.filestores.tars.tar_index."""
 
 import io
+import os
 import pickle
 import tarfile
+import time
 
 import pytest
 
 from dagster_dataops import crude
 from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.training.filestores.tars import index_file, tar_index
+from dagster_dataops.training.filestores.tars.index_cache import cache_folder, locked, sweep
 from dagster_dataops.training.filestores.tars.shard_scan import TarShard, scan
 from dagster_dataops.training.filestores.tars.tar_index import TarIndex
 from tests.training.filestores.shards import dataset, samples, write_tar
@@ -108,3 +111,79 @@ def test_a_damaged_cache_file_is_written_again(folder, index_folder):
         path.write_bytes(path.read_bytes()[:-1])
     assert len(list(crude(folder).shuffle(0))) == 20
     assert not list(index_folder.glob(".draft*"))
+
+
+DAY = 24 * 60 * 60
+
+
+@pytest.fixture
+def indices():
+    return cache_folder()
+
+
+def aged(path, days, size=10):
+    path.write_bytes(bytes(size))
+    used = time.time() - days * DAY
+    os.utime(path, (used, used))
+    return path
+
+
+def names(indices):
+    return sorted(path.name for path in indices.iterdir() if path.name != ".swept")
+
+
+def test_files_that_were_not_used_for_a_month_are_deleted(indices):
+    for days in (0, 2, 29, 31, 90):
+        aged(indices / f"{days}.json", days)
+    aged(indices / ".draft-of-a-killed-process", 40)
+    sweep(indices)
+
+    assert names(indices) == ["0.json", "2.json", "29.json"]
+
+
+def test_beyond_the_limit_those_that_were_used_least_recently_are_deleted(indices):
+    for days in (0, 2, 3, 4):
+        aged(indices / f"{days}.json", days)
+    sweep(indices, max_bytes=25)
+
+    assert names(indices) == ["0.json", "2.json"]
+
+
+def test_files_that_were_used_within_a_day_stay_beyond_the_limit(indices):
+    aged(indices / "now.json", 0.5, size=100)
+    sweep(indices, max_bytes=1)
+
+    assert names(indices) == ["now.json"]
+
+
+def test_a_file_that_is_open_stays_until_it_is_dropped(indices):
+    opened = locked(aged(indices / "open.index", 90))
+    sweep(indices)
+    assert names(indices) == ["open.index"]
+
+    os.close(opened)
+    (indices / ".swept").unlink()
+    sweep(indices)
+    assert names(indices) == []
+
+
+def test_it_is_swept_once_a_day(indices):
+    sweep(indices)
+    aged(indices / "old.json", 90)
+    sweep(indices)
+
+    assert names(indices) == ["old.json"]
+
+
+def test_a_new_index_sweeps_and_an_old_one_counts_as_used(indices, tmp_path):
+    path = write_tar(tmp_path / "a.tar", samples("k", 0, 3))
+    assert len(list(crude(path))) == 3
+    (indices / ".swept").unlink()
+    for known in indices.iterdir():
+        os.utime(known, (0, 0))
+    assert len(list(crude(path))) == 3
+    aged(indices / "old.json", 90)
+    assert len(list(crude(write_tar(tmp_path / "b.tar", samples("k", 3, 2))))) == 2
+
+    assert "old.json" not in names(indices)
+    assert len(names(indices)) == 3
