@@ -140,5 +140,6 @@ class WarmPython:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
-        self._process.communicate()
+        """End it, even if a process that was forked here still holds the pipe of its input."""
+        with self._process:
+            self._process.kill()
