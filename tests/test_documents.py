@@ -86,6 +86,7 @@ def test_pictures_are_small() -> None:
 
 def test_the_reference_describes_every_public_name_once() -> None:
     text = "".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
+    text = text.replace("dagster_dataops.crude.crude", "dagster_dataops.crude")  # it can be called
     directive = r"^\.\. (?:py:data|auto\w+):: {}\.(\w+)$"
     for package in (dagster_dataops, dagster_dataops.assets):
         described = re.findall(directive.format(package.__name__), text, re.MULTILINE)
