@@ -152,24 +152,23 @@ class LLMOperator(ModelOperator):
                 kept.
             thinking: With ``cut``, the text of a reply is what follows its last ``</think>``; the
                 rest is its ``reasoning``.
-            images: Columns that name images: by a path, a URL, a reference ``{"file": ...}``, or a
-                list of these. They stand before the prompt, in the order of the columns; then come
-                the files of ``audio`` and ``files``.
+            images: Columns that name images: paths, URLs, references ``{"file": ...}``, or lists
+                of these. They stand before the prompt in the order of the columns; then come the
+                files of ``audio`` and ``files``.
             audio: Columns that name sounds.
             files: Columns that name documents, or files that the server has, as
                 ``{"file_id": ...}``.
-            send_files: With ``data`` a request has the content of the files, whose digests belong
-                to its stored reply; with ``url`` the addresses of images and sounds, which the
-                server reads: a changed file is not noticed.
+            send_files: With ``data`` a request holds the files, whose digests belong to its stored
+                reply; with ``url`` the addresses of images and sounds, which the server reads: a
+                changed file is not noticed.
             image_detail: The detail at which the server looks at images; its own by default.
             max_side: Pixels of the longer side of an image; larger ones are made smaller, with the
                 extra ``images``. By default none is.
             max_bytes: The largest file; a larger one is an error of the record.
             delivery: ``batch`` submits the requests of all records as batches, which the server
                 answers within a day for less. Not part of the operator's identity.
-            wait: What a run does while the server works on batches: with ``sensor`` it ends, and a
-                later one collects the replies; with ``step`` it waits. Not part of the operator's
-                identity.
+            wait: With ``sensor`` a run ends while the server works on batches, and a later one
+                collects the replies; with ``step`` it waits. Not part of the operator's identity.
             cancel: Whether a run cancels the batches that the server has not answered, and ends;
                 give it to one run, in the launchpad. Not part of the operator's identity.
             client: Name of a client of the run, or a `ModelClient`, or an object that

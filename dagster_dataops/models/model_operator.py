@@ -20,8 +20,8 @@ class ModelOperator:
         model: Name of the model.
         client: Name of a client of the run, or a `ModelClient`, or an object that `ModelClient`
             takes as ``complete``.
-        keep_replies: Whether replies are kept as long as the result. Otherwise they are deleted
-            when it is published, and a later run asks again. Not part of the operator's identity.
+        keep_replies: Whether replies are kept as long as the result; else they are deleted when
+            it is published, and a later run asks again. Not part of the operator's identity.
         **kwargs: Execution settings.
     """
 
