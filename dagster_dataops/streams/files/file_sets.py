@@ -14,13 +14,14 @@ import xxhash
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.files.decompression import KINDS
+from dagster_dataops.streams.files.hive_partitions import partitions
 from dagster_dataops.streams.files.listing import (
     files_below,
     is_listed,
     natural_key,
     relative_path,
 )
-from dagster_dataops.streams.files.locations import Location, compression_of, partitions
+from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.streams.files.remote import file_system, is_url, list_urls, source_error
 
 GivenPath: TypeAlias = str | os.PathLike[str]

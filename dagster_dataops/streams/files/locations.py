@@ -6,11 +6,10 @@ its start up to the position, but the skipped content is not parsed again.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeAlias
-from urllib.parse import unquote
+from typing import Any, Final
 
 import orjson
 import xxhash
@@ -26,45 +25,8 @@ from dagster_dataops.streams.files.contents import (
 )
 from dagster_dataops.streams.files.decompression import SUFFIXES, DecompressedSource, decompressed
 from dagster_dataops.streams.files.descriptors import naming_path, opened_file
+from dagster_dataops.streams.files.hive_partitions import Partition
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
-
-Partition: TypeAlias = Mapping[str, str | int | None]
-
-_COLUMN: Final = re.compile(r"([^=]+)=(.*)", re.DOTALL)
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-
-
-def partitions(folders: Iterable[str]) -> list[Partition]:
-    """Return the columns in the names of folders, such as ``lang=de/year=2024``, relative paths.
-
-    They are as Hive, Spark and DuckDB write them. A column whose values are decimal integers in all
-    folders holds numbers, otherwise texts. The name that Hive writes for null is null. Names and
-    values are percent-decoded.
-    """
-    texts = [_texts(folder) for folder in folders]
-    names = {name for columns in texts for name in columns}
-    numbers = {name for name in names if all(_is_number(columns.get(name)) for columns in texts)}
-    return [
-        {name: _value(text, is_number=name in numbers) for name, text in columns.items()}
-        for columns in texts
-    ]
-
-
-def _texts(folder: str) -> dict[str, str]:
-    matches = map(_COLUMN.fullmatch, folder.split("/"))
-    return {unquote(match[1]): unquote(match[2]) for match in matches if match is not None}
-
-
-def _is_number(text: str | None) -> bool:
-    return text is None or text == _NULL or _INTEGER.fullmatch(text) is not None
-
-
-def _value(text: str, *, is_number: bool) -> str | int | None:
-    if text == _NULL:
-        return None
-    return int(text) if is_number else text
-
 
 _DIGESTED_BYTES: Final = 64 << 10
 _HTTP: Final = ("http://", "https://")
@@ -148,6 +110,7 @@ class Location:
             with manifest.opened() as content:
                 told = orjson.loads(content.read_all())
         except StreamSourceError as error:
+            # Without the right to list, S3 answers that a missing object is forbidden.
             if isinstance(error.__cause__, FileNotFoundError | PermissionError):
                 return None
             raise
