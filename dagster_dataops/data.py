@@ -5,13 +5,12 @@
 """
 
 import sys
-from importlib import import_module
-from types import ModuleType
 from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.exports import NamedModule
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
@@ -41,7 +40,7 @@ def __dir__() -> list[str]:
     return ["data_register", *data_register.groups()]
 
 
-class _Data(ModuleType):
+class _Data(NamedModule):
     """The module, which shows its groups of operators."""
 
     @override
@@ -49,11 +48,6 @@ class _Data(ModuleType):
         groups = data_register.groups()
         lines = [f"  {name}: {', '.join(data_register.operators(name))}" for name in groups]
         return "\n".join([f"<operators of data, {len(groups)} groups>", *lines])
-
-    @override
-    def __reduce__(self) -> Any:
-        """Pickle by name, as other modules: functions of ``__main__`` may refer to it."""
-        return import_module, (__name__,)
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook."""

@@ -1,4 +1,4 @@
-"""lazy_exports: public names of a package, each imported on first use.
+"""lazy_exports: public names of a package, each imported on first use; `NamedModule`.
 
 Worker processes import the package to load operators. They never import Dagster, which takes over
 a second, and little of the rest.
@@ -8,13 +8,24 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
+
+from typing_extensions import override
 
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
 
 _IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
 _SHOWN: Final = re.compile(r"^__all__ = \[(.*?)\]", re.MULTILINE | re.DOTALL)
+
+
+class NamedModule(ModuleType):
+    """A module with a class of its own. It is pickled by name, as modules are by cloudpickle."""
+
+    @override
+    def __reduce__(self) -> Any:
+        return import_module, (self.__name__,)
 
 
 def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:

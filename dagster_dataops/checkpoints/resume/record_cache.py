@@ -203,7 +203,7 @@ def journal_known(
         for lines in _batches(unsettled, lambda line: len(line.text), _BATCH_BYTES):
             records += len(lines)
             found = ((line, *outcome) for line in lines if (outcome := cache.find(line.text)))
-            for known in filter(None, _batches(found, lambda one: len(one[-1]), _OUTPUT_BYTES)):
+            for known in _batches(found, lambda one: len(one[-1]), _OUTPUT_BYTES):
                 if not used.issuperset(source for _, source, _, _ in known):
                     used.update(source for _, source, _, _ in known)
                     made_by = [sources[number].content for number in sorted(used, reverse=True)]
@@ -232,7 +232,8 @@ def _batches(
         if size >= most:
             yield batch
             batch, size = [], 0
-    yield batch
+    if batch:
+        yield batch
 
 
 def _entry(

@@ -70,6 +70,7 @@ from dagster_dataops.foundation.hashing.values import (
     FormBuilder,
     Ignored,
     attributes_of,
+    called,
     digest_of_form,
     ignore_nothing,
     read_attribute,
@@ -260,7 +261,7 @@ class CodeForms(ExactForms):
         return form
 
     def _named_value(self, function: types.FunctionType, name: str, value: Any) -> Any:
-        value = _called(value)
+        value = called(value)
         if not is_module(value):
             return self._watched(name, module_of(function), value)
         origin = self._home.origin(value.__name__)
@@ -486,11 +487,6 @@ class CodeForms(ExactForms):
 def is_module(value: object) -> TypeGuard[types.ModuleType]:
     """Return whether ``value`` is a module, without reading an attribute of it."""
     return issubclass(type(value), types.ModuleType)
-
-
-def _called(value: Any) -> Any:
-    """Return the function that a module stands for if it can be called; else the value."""
-    return value.__wrapped__ if is_module(value) and hasattr(type(value), "__wrapped__") else value
 
 
 def _fractions() -> tuple[type, ...]:

@@ -61,6 +61,12 @@ def digest(value: object, functions: FunctionDigest = function_name) -> str:
     return digest_of_form(FormBuilder(functions).form(value))
 
 
+def called(value: Any) -> Any:
+    """Return the function that a module stands for if it can be called; else the value."""
+    stands = issubclass(type(value), types.ModuleType) and hasattr(type(value), "__wrapped__")
+    return value.__wrapped__ if stands else value
+
+
 def digest_of_form(form: Any) -> str:
     """Return the digest of a JSON form."""
     return xxhash.xxh3_128_hexdigest(orjson.dumps(form, option=orjson.OPT_SORT_KEYS))
@@ -157,8 +163,8 @@ class FormBuilder:
                 return {"enum": [self._form_once(type(value), depth), value.name]}
             case re.Pattern():
                 return {"pattern": [_text(str(value.pattern)), value.flags]}
-            case types.ModuleType() if hasattr(type(value), "__wrapped__"):  # stands for a function
-                return self._composed_form(value.__wrapped__, depth)
+            case types.ModuleType() if (function := called(value)) is not value:
+                return self._composed_form(function, depth)
             case types.ModuleType():
                 return {"module": value.__name__}
         return None

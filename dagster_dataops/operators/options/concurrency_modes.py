@@ -5,7 +5,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
@@ -135,11 +134,12 @@ def _runs(workplace: object) -> bool:
     later = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)  # a call runs nothing
     if not callable(method) or any(is_later(method) for is_later in later):
         return False
-    with suppress(ValueError):  # a builtin may have no signature
-        try:
-            signature(method).bind(None, None, None)
-        except TypeError:
-            return False
+    try:
+        signature(method).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin may have no signature
+        return True
     return True
 
 
