@@ -162,9 +162,9 @@ def _listed(keys: Sequence[dg.AssetKey]) -> str:
 class _AssetsRun:
     """A run of assets in this process.
 
-    ``checks`` is ``None`` for all checks of the assets, ``log`` for Dagster's default,
-    ``run_id`` for a new one, ``call`` for a process that no step has started, and
-    ``redo_records`` to run as usual.
+    Without ``checks``, all checks of the assets run; without ``log``, Dagster's logger writes;
+    without ``run_id``, the run has a new id; without ``call``, no step has started this process;
+    without ``redo_records``, no records are chosen.
     """
 
     definitions: dg.Definitions

@@ -144,7 +144,7 @@ class EnvironmentVariable(dg.Model):
 
 
 def _resource_model(resource: type[dg.ConfigurableResource[Any]], **others: Any) -> type[dg.Model]:
-    """Return a model of the fields of a resource or a template each; ``others`` are their types."""
+    """Return a model of a resource: fields may be templates; ``others`` gives types by field."""
     fields: dict[str, Any] = {
         name: (
             others.get(name) or Union[info.annotation, str],  # noqa: UP007 - one is a value

@@ -59,8 +59,8 @@ def reader_of(datasets: Sequence[JsonlDataset]) -> pa.RecordBatchReader:
 
 
 def _refused(datasets: Sequence[JsonlDataset], error: UnfitValueError) -> InputError:
-    """Return an error that names file and line; ``index`` of the other one counts all records."""
-    index = error.index
+    """Return an error that names the file and the line of the refused value."""
+    index = error.index  # counts the records of all datasets
     for dataset in datasets:
         records = ExportRecords(dataset)
         try:

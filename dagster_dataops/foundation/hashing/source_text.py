@@ -108,7 +108,10 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _function_in(block: list[str], *, alone: bool = True) -> _Function | None:
-    """Return the tree of the function that a block begins with, or has ``alone``; else ``None``."""
+    """Return the tree of the function that a block begins with; ``None`` without one.
+
+    With ``alone``, a block that has more, or cannot be parsed, is none; else the latter raises.
+    """
     nested = block[0][:1].isspace()
     try:
         body = ast.parse("".join(["if 1:\n", *block] if nested else block)).body

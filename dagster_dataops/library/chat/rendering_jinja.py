@@ -164,7 +164,7 @@ class _Output:
 
 
 def _unmarked(marked: str, plain: str) -> Rendered:
-    """Return a text with its parts, from the same text with marks around them."""
+    """Return the text ``plain`` with the parts that are between marks in ``marked``."""
     parts: list[Part] = []
     starts: list[int] = []
     length = 0

@@ -180,7 +180,7 @@ class WebDataset(export):
 
 
 def _checked_members(members: object) -> dict[str, str]:
-    """Check the columns by extension, and return them."""
+    """Check a mapping of extensions to columns, and return it."""
     if not isinstance(members, Mapping) or not members:
         reason = "it must map extensions to columns, as in {'txt': 'text'}"
     elif not all(isinstance(text, str) for pair in members.items() for text in pair):

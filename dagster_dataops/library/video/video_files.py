@@ -163,7 +163,7 @@ class VideoFile(HeadFile[VideoSource]):
 
     @cached_property
     def facts(self) -> VideoFacts:
-        """What its head tells."""
+        """The facts in its head."""
         with self.opened() as file, self._source.read(self.name, file, file) as film:
             return film.facts()
 
@@ -201,7 +201,7 @@ class OpenFilm:
         return self.container.format.name in _GUESSING
 
     def facts(self) -> VideoFacts:
-        """Return what the head tells; a duration that it does not tell is that of the packets."""
+        """Return the facts in the head; without a duration there, that of the packets."""
         stream, told = self.pictures, self.told_seconds
         context, rate = stream.codec_context, stream.average_rate
         if context is None or not context.width or not context.height:

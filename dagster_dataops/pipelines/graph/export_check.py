@@ -32,7 +32,7 @@ def check_exports(graph: str, nodes: Iterable[OperatorNode]) -> None:
 
 
 def _target_of(node: OperatorNode) -> tuple[Path, bool] | None:
-    """Return the path that a node replaces, and whether as a whole folder; a shared one is none."""
+    """Return the path that a node replaces, and whether it is a folder; ``None`` without one."""
     invocation = node.operator.__dataops__
     output = invocation.output
     if output is None:

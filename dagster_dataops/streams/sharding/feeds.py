@@ -109,7 +109,7 @@ class PartFeed(Cursor):
     _count = 0
 
     def begin(self, first: int, payload: Any) -> None:
-        """Go to the elements of a task from ``first`` on; the payload is their count, or they."""
+        """Go to the elements of a task from ``first`` on; the payload has them, or their count."""
         raise NotImplementedError
 
 

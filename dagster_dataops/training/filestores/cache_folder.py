@@ -167,7 +167,7 @@ class CacheFolder:
     def keep(
         self, path: str, file: ArrivingFile, source: SourceInfo, kept: Callable[[], set[str]]
     ) -> bool:
-        """Put a file that has arrived in its place; see `save`. Return whether it may be there."""
+        """Put a file that has arrived in its place; ``False`` if there is no room. See `save`."""
         file.finish(source)
         size = Path(file.path).stat().st_size
         if not self.has_room_for(size):
