@@ -7,10 +7,9 @@
 import sys
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
 from dagster_dataops.foundation.exports import NamedModule
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry

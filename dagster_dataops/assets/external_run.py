@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import dagster as dg
-from typing_extensions import override
 
 from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.metadata.metadata_keys import DESCRIPTION, OUTPUT
@@ -26,6 +25,7 @@ from dagster_dataops.errors import (
     MissingExtraError,
     RunStoppedError,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 
 _JOB: Final = "dataops_run"

@@ -5,8 +5,6 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace, room_of_worker
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
@@ -30,6 +28,7 @@ from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.concurrency_modes import mode_named

@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import percentage
 from dagster_dataops.operators.outcomes.record_context import plain_counts
 

@@ -11,9 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.override import override
 
 _IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.file_content import content_of
 
 

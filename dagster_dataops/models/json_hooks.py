@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import EmptyReplyError, InvalidOutputError, ModelError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.json_values import json_texts, json_value
 from dagster_dataops.models.llm_operator import LLMOperator

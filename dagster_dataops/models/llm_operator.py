@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.datasets.chats.tool_calls import with_text_arguments
 from dagster_dataops.errors import (
@@ -19,6 +18,7 @@ from dagster_dataops.errors import (
     TruncatedError,
 )
 from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.attached_files import (
     DETAILS,

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.resume.record_condition import Comparison, Literal, Name
@@ -27,6 +26,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import CallWithheldError, ConfigurationError, TryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted

@@ -12,11 +12,11 @@ from types import ModuleType
 from typing import Any, Final
 
 import cloudpickle
-from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
 from dagster_dataops.foundation.hashing.code_origins import searched_spec
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.decorated_function import named_as
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation

@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from typing_extensions import override
-
 from dagster_dataops.errors import (
     DuplicateOperatorError,
     OperatorDefinitionError,
     OperatorOptionError,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.decorated_function import P, R, RegisteredFunction
 from dagster_dataops.operators.definition.operator import (

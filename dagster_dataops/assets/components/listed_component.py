@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import dagster as dg
 from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDefsStateConfig
-from typing_extensions import override
 
 from dagster_dataops.assets.components.component import OperatorPipelineComponent
 from dagster_dataops.assets.components.scaffolder import ListedPipelineScaffolder
@@ -15,6 +14,7 @@ from dagster_dataops.assets.inputs.listed_files import listed_partitions
 from dagster_dataops.assets.inputs.path_pattern import is_pattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError, DataOpsError, DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.url_forms import is_url
 
 _VERSION: Final = 1  # of the state

@@ -12,7 +12,6 @@ from functools import cache, cached_property
 from typing import Any, Final
 
 import dagster as dg
-from typing_extensions import override
 
 from dagster_dataops.assets.launchpad.json_schema_types import (
     choice,
@@ -21,6 +20,7 @@ from dagster_dataops.assets.launchpad.json_schema_types import (
     shape,
 )
 from dagster_dataops.assets.launchpad.params import shown_params
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
 from dagster_dataops.operators.options.docstrings import first_sentence

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any, Final
 
 import dagster as dg
-from typing_extensions import override
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 
 ANY: Final = dg.Field(Any).config_type

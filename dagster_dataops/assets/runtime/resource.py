@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.assets.runtime.environment_values import (
@@ -35,6 +34,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, Resu
 from dagster_dataops.configuration import config, format_setting, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.root import Root

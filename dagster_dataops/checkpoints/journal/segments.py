@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import xxhash
-from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable

@@ -6,7 +6,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
 from xxhash import xxh3_64_hexdigest
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
@@ -32,6 +31,7 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, PublishedFile, PublishedFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,

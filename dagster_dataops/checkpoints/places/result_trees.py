@@ -9,12 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import FolderLockedError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import CopiedFile, StoreBucket
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.root import Root

@@ -16,12 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
 from dagster_dataops.checkpoints.journal.sent_pieces import Piece, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import segment_path
@@ -30,6 +28,7 @@ from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.sent_segments import FILE, SentSegments
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import PathEscapeError, StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.result_store import ResultStore
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import FILES
 from dagster_dataops.datasets.file_values.pruning_mark import PruningMark
@@ -31,6 +30,7 @@ from dagster_dataops.datasets.file_values.stored_files import (
 from dagster_dataops.datasets.file_values.stored_in_folder import check_unlocked
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,

@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.datasets.lines import Interval, block_end, read_lines, split_lines
 from dagster_dataops.execution.records.calling import CallEach
@@ -19,6 +17,7 @@ from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import SpanDraft
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.range_source import Readable
 
 SPAN_SECONDS: Final = 0.5

@@ -17,7 +17,6 @@ from tempfile import gettempdir
 from typing import Any
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
@@ -50,6 +49,7 @@ from dagster_dataops.execution.records.record_failures import (
     text_and_traceback,
 )
 from dagster_dataops.execution.runners.runner import Runner
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.datasets.lines import (
@@ -42,6 +41,7 @@ from dagster_dataops.execution.runners.stages import (
     is_shared,
     parts_folder,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range

@@ -21,10 +21,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import xxhash
-from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.machine_folders import machine_folder
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     LocalFile,

@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry
@@ -25,6 +23,7 @@ from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failur
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import Operator
 
 _MOST_REPAIRS: Final = 2

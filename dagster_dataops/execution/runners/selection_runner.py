@@ -16,8 +16,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.publish.compose import compose
@@ -41,6 +39,7 @@ from dagster_dataops.execution.runners.selection_stages import (
     selection_stages,
 )
 from dagster_dataops.execution.runners.stages import Stages, repaired
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable
 from dagster_dataops.operators.bound_methods import CHANGE, change_function, keep_function

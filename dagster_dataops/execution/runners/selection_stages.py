@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import Segments
@@ -37,6 +36,7 @@ from dagster_dataops.execution.runners.stages import (
     Stages,
     StageTask,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar, cast
 
 import orjson
-from typing_extensions import override
 from xxhash import xxh3_128_hexdigest
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
@@ -43,6 +42,7 @@ from dagster_dataops.execution.runners.part_files import (
 )
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import cluster_for, run_workplace
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range

@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, is_unknown
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, without_stages
 from dagster_dataops.checkpoints.journal.sent_pieces import SEND_BYTES
@@ -42,6 +40,7 @@ from dagster_dataops.execution.runners.given_stream import GivenStream, as_readi
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.foundation.hashing.values import digest, end_of_rules
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator

@@ -10,10 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar, cast
 
-from typing_extensions import override
-
 from dagster_dataops.execution.timeouts.call_task import CallTask
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout, Stuck
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.outcomes.record_context import current_waited
 
 T = TypeVar("T")

@@ -41,8 +41,6 @@ from functools import cached_property, partial
 from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.hashing.class_members import (
     field_details,
     is_slot,
@@ -77,6 +75,7 @@ from dagster_dataops.foundation.hashing.values import (
     type_name,
     unordered_digest,
 )
+from dagster_dataops.foundation.override import override
 
 _DATES: Final = (date, time, timedelta, tzinfo)
 _NUMBERS: Final = (complex, range, Decimal, array, deque)

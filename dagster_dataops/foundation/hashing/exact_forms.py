@@ -24,8 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.hashing.guarded_digest import guarded_digest
 from dagster_dataops.foundation.hashing.operational import Operational, is_operational
 from dagster_dataops.foundation.hashing.stand_ins import stand_in
@@ -46,6 +44,7 @@ from dagster_dataops.foundation.hashing.values import (
     type_name,
     unordered_digest,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import CopiedFile
 
 Hidden: TypeAlias = Callable[[str, Any], bool]

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.override import override
 
 _SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
 _STORE: Final = re.compile(rf"({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)", re.IGNORECASE)

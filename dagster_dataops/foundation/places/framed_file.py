@@ -9,8 +9,6 @@ from signal import SIG_BLOCK, SIGINT, SIGTERM, pthread_sigmask
 from threading import Lock, Thread
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import InputError, MissingExtraError
 from dagster_dataops.foundation.concurrency.cores import usable_cores
 from dagster_dataops.foundation.frames.frame_index import (
@@ -24,6 +22,7 @@ from dagster_dataops.foundation.frames.frame_index import (
     is_ours,
     parsed_index,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import (
     RangeSource,

@@ -12,10 +12,10 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.format_numbers import read_number
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,

@@ -6,9 +6,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import xxhash
-from typing_extensions import override
 
 from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import BucketFile
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource

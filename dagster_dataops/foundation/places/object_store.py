@@ -21,9 +21,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from typing_extensions import override
-
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,

@@ -8,8 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource, read_range
 

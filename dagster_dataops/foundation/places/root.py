@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import CopiedFile, LocalFile, StoreBucket
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors import SPECIAL
 from dagster_dataops.foundation.selectors.codegen import compiled
 from dagster_dataops.foundation.selectors.grammar import EVERY, Path, parse

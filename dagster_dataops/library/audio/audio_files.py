@@ -6,13 +6,13 @@ from io import BytesIO
 from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 from annotated_types import Gt
-from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.file_values.completeness.containers import check_aiff, check_wav
 from dagster_dataops.datasets.file_values.completeness.ogg_pages import check_ogg_end
 from dagster_dataops.datasets.file_values.completeness.whole_content import check_whole
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.file_column import (
     LEAVE_OUT,
     FileColumn,

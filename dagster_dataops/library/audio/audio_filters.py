@@ -5,8 +5,8 @@ from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Interval
-from typing_extensions import override
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.audio.audio_files import (
     MAX_BYTES,
     MAX_SECONDS,

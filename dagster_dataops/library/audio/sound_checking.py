@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.audio.audio_files import (
     FORMATS,
     MAX_BYTES,

@@ -2,10 +2,9 @@
 
 from typing import Any, ClassVar, Final, Literal
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.chats.chat_record import ChatRules
 from dagster_dataops.datasets.chats.losses import Losses, OnLoss
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.chat.alpaca import write_alpaca
 from dagster_dataops.library.chat.anthropic_turns import write_anthropic
 from dagster_dataops.library.chat.conversation_formats import (

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
-from typing_extensions import override
 
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.chunk.sized_chunks import chunk

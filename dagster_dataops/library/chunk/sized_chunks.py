@@ -4,10 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar
 
-from typing_extensions import override
-
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.text_mapping import ChunkOperator

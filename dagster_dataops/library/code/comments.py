@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.code.languages import code, lexer_named, pygments
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Judgement, RuleFilter, bounds

@@ -5,9 +5,9 @@ from collections.abc import Collection
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.code.languages import code
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.backends import (
     BUILT_IN,
     DOCLING,

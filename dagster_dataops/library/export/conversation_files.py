@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.chats.chat_record import MESSAGES, ChatRules
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
@@ -16,6 +14,7 @@ from dagster_dataops.datasets.exporters.json_lines import (
     write_array,
 )
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.chat.alpaca import write_alpaca
 from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
 from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, write_sharegpt

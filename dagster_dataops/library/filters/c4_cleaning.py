@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
-from typing_extensions import override
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.character_sets import TERMINAL_PUNCTUATION
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.filters.comparison import Comparison
 from dagster_dataops.library.filters.rules import Filter, Judgement, Rule, TextFilter, filters

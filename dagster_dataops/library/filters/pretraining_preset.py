@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.field_keys import FieldKey

@@ -5,9 +5,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.data import data_register
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey

@@ -6,8 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.hosts import canonical_host, canonical_url
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey

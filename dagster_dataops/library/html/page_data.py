@@ -4,8 +4,7 @@ import re
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.html.html_source import html, readable, too_deep
 from dagster_dataops.library.option_values import needs_extra

@@ -4,11 +4,10 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.completeness.whole_content import check_whole
 from dagster_dataops.datasets.file_values.image_pixels import FORMATS
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.file_column import FileCheck
 from dagster_dataops.library.images.image_files import (
     MAX_BYTES,

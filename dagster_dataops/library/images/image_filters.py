@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.library.images.image_files import ImageFile, ImageSize, images

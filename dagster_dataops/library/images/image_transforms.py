@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError, FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.file_column import LEAVE_OUT
 from dagster_dataops.library.images.encoding import (

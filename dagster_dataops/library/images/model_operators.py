@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.library.images.image_files import ImageFile, images

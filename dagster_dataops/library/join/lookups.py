@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.artefact_facts import FORMAT, read_facts
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     DEVELOPER,
@@ -17,6 +15,7 @@ from dagster_dataops.datasets.chats.chat_record import (
 )
 from dagster_dataops.datasets.chats.tool_calls import checked_calls
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.chat.conversation_formats import to_messages
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.llm_operator import LLMOperator

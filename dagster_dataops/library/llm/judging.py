@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from annotated_types import Ge
-from typing_extensions import override
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.prompt_templates import rendered_prompt, with_values
 from dagster_dataops.models.replies.reply import Reply

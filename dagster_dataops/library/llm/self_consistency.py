@@ -3,9 +3,8 @@
 from collections import Counter
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import InvalidOutputError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.library.user_patterns import compiled
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt

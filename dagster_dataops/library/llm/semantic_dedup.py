@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     Threshold,
     cluster_columns,

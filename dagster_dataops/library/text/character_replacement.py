@@ -3,8 +3,7 @@
 import re
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.simplified_text import simplified
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.text.text_cleaning import text

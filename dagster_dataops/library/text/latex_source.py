@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 

@@ -4,8 +4,8 @@ from itertools import repeat
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Interval
-from typing_extensions import override
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION
 from dagster_dataops.library.analysis.licence_notices import licence_notices
 from dagster_dataops.library.analysis.signals.line_signals import POLICY

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator

@@ -3,8 +3,7 @@
 import re
 from typing import Any, Final
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser, inline_text
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.text.text_cleaning import text

@@ -3,8 +3,7 @@
 import re
 from typing import Any, ClassVar, Final, Literal
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.text.text_cleaning import text

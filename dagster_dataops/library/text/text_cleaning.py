@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.text_mapping import ChunkOperator, TextOperator

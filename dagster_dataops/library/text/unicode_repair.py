@@ -3,8 +3,7 @@
 import re
 from typing import Any, ClassVar, Final, Literal
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.unicode_normalization import Form, normalized
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.text.text_cleaning import text

@@ -7,9 +7,9 @@ from operator import iconcat
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.tokens.pack_plans import best_fit, pieces_of, wrapped_lengths
 from dagster_dataops.library.tokens.raw_integers import RawIntegers, decoder, joined
 from dagster_dataops.library.tokens.token_counts import tokens

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.user_patterns import Engine, applied, compiled

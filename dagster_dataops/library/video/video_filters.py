@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.files import FileReference
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.audio.audio_files import Seconds
 from dagster_dataops.library.file_column import FileCheck, FileFilter
 from dagster_dataops.library.filters.rules import bounds

@@ -9,8 +9,6 @@ from collections.abc import Callable, Generator, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.foundation.concurrency.stepping import (
     EndsCall,
@@ -19,6 +17,7 @@ from dagster_dataops.foundation.concurrency.stepping import (
     run_steps,
     run_steps_async,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.chains.chain_calls import (
     AnyPassage,
     Mark,

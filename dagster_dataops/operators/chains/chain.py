@@ -7,11 +7,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
-from typing_extensions import override
-
 from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
 from dagster_dataops.foundation.hashing.code import CodeFacts
 from dagster_dataops.foundation.hashing.values import digest_of_form, end_of_rules
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import (
     Operator,
     OperatorMeta,

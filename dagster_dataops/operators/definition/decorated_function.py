@@ -10,8 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import Operator, OperatorMeta
 
 P = ParamSpec("P")

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from typing_extensions import override
-
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.concurrency_modes import (
     MODES,
     default_stop_after,

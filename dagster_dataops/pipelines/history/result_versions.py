@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.versions.keeping import remove_beyond
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
@@ -15,6 +13,7 @@ from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.datasets.published_files import PARTITIONS, manifest_of
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.concurrency.background import deleting
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.history.node_folder import node_at

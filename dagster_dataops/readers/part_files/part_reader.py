@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
-from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError, OperatorOptionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import init_parameters
 from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt

@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import Any, Final
 
 import xxhash
-from typing_extensions import override
 
 from dagster_dataops.errors import CookerError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.training.cooking import samples
 from dagster_dataops.training.cooking.samples import Sample, basic_sample_keys

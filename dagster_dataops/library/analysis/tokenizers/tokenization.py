@@ -11,9 +11,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.tokenizers.token_bytes import TokenBytes, token_bytes, trims
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
 from dagster_dataops.library.loaded_files import LoadedFile

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from typing_extensions import override
-
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Limits,
     checked_page,

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from typing_extensions import override
-
 from dagster_dataops.files import File
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import Document, Limits, Table, described
 from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
 from dagster_dataops.library.documents.formats.zipped_parts import Relation, ZippedParts

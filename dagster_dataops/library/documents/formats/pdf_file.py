@@ -8,8 +8,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.completeness.documents import (
     PDF_END,
     PDF_HEAD,
@@ -17,6 +15,7 @@ from dagster_dataops.datasets.file_values.completeness.documents import (
 )
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from typing_extensions import override
-
 from dagster_dataops.files import File
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Limits,
     Size,

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from typing_extensions import override
-
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File, type_of_content
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,

@@ -10,9 +10,8 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from zipfile import BadZipFile, LargeZipFile, ZipFile
 
-from typing_extensions import override
-
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import Limits, damaged, encrypted
 
 _ENCRYPTED: Final = 1  # a flag of a part

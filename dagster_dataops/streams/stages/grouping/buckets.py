@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.core.stage import State, UnaryStage
