@@ -6,6 +6,7 @@ starts and runs its first operator.
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 __all__ = ["override"]
@@ -18,5 +19,7 @@ else:
     Method = TypeVar("Method", bound=Callable[..., object])
 
     def override(method: Method) -> Method:
-        """Return the method, which overrides one of a base class."""
+        """Return the method, which overrides one of a base class, marked as `typing` does."""
+        with suppress(AttributeError, TypeError):  # a property, for example
+            method.__override__ = True
         return method
