@@ -7,7 +7,7 @@
 import sys
 from typing import Any, Final
 
-from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
 from dagster_dataops.foundation.exports import NamedModule
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import function_of_part
@@ -17,7 +17,7 @@ from dagster_dataops.operators.registry import OperatorRegistry
 
 def run_operator(operator: Operator, records: object) -> object:
     """Run ``operator`` over ``records``. The executor is imported on the first run."""
-    with collected_rarely():
+    with objects_that_stay():
         from dagster_dataops.pipelines import local_run
 
     return local_run.run_operator(operator, records)

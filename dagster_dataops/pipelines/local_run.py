@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 from dagster_dataops.checkpoints.publish.other_versions import refuse_newer
 from dagster_dataops.checkpoints.resume.resume_policy import (
     ChosenRecords,
@@ -195,6 +194,8 @@ def _check_ours(report: RunReport) -> None:
 def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> None:
     """Log one warning. Python prints it to standard error if no logging is configured."""
     with errors.open("rb") as file:
+        from dagster_dataops.checkpoints.publish.error_rows import parse_error_row  # rare
+
         first = parse_error_row(file.readline())
     kept = errors if _saves(node) else "a file that is not kept, since _save_data is False"
     _LOG.warning(

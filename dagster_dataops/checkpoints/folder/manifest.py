@@ -54,7 +54,6 @@ from dagster_dataops.foundation.places.bucket import (
     StoreBucket,
     published_file,
 )
-from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS, PLAIN, state_at
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
@@ -563,6 +562,8 @@ def _is_output(facts: object) -> bool:
         return False
     if not all(_fits(facts[name], kind) for name, kind in _OUTPUT_KINDS.items()):
         return False
+    from dagster_dataops.foundation.places.confined_names import is_plain  # rare
+
     is_here = is_plain(facts["name"]) and not os.path.isabs(facts["folder"])  # noqa: PTH117 - a text
     return is_here and _are_versions(facts["parted"])
 
@@ -577,6 +578,8 @@ def _is_above(part_of: str) -> bool:
     if not part_of:
         return True
     name = part_of.rpartition("/")[2]
+    from dagster_dataops.foundation.places.confined_names import is_plain  # rare
+
     return not part_of.startswith("/") and is_plain(name) and name.endswith(MANIFEST)
 
 

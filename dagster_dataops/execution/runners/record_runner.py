@@ -11,7 +11,6 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
-from dagster_dataops.checkpoints.resume.reopen_failed import reopen
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
@@ -53,6 +52,8 @@ class RecordRunner(Runner):
         work = WorkList(attempt.operator, self._dataset)
         sink = CheckpointSink(attempt, work, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
+            from dagster_dataops.checkpoints.resume.reopen_failed import reopen  # rare
+
             reopen(checkpoint, self._dataset, retries=True)
         if attempt.start.kind is not StartKind.RETRY_FAILED:
             _reopen_replaced(checkpoint)
@@ -129,5 +130,7 @@ def _process(sink: CheckpointSink) -> None:
         sink.check_any_succeeded()
         check_found(sink)
     except OutageError:
+        from dagster_dataops.checkpoints.resume.reopen_failed import reopen  # rare
+
         reopen(sink.checkpoint, sink.work.dataset, sink.last_failed)
         raise
