@@ -18,9 +18,9 @@ from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.opening import opened
 
 if TYPE_CHECKING:
-    from dagster_dataops.checkpoints.journal.span import Span
     from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
     from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
+    from dagster_dataops.checkpoints.journal.span import Span
     from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 
 

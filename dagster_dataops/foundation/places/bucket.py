@@ -12,8 +12,8 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.override import override
 
 _SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
-_STORE: Final = re.compile(rf"({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)", re.IGNORECASE)
-_VERSION: Final = re.compile(  # the key of a published file, or of the list of its parts
+_STORE: Final = rf"(?i)({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)"
+_VERSION: Final = (  # the key of a published file, or of the list of its parts
     r"(.*)/\.versions/[^/]+/(?:([^/]+\.jsonl)\.parts|(.+))"
 )
 COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
@@ -84,7 +84,7 @@ class BucketFile:
 
 def _without_version(key: str) -> str:
     """Return the key of a published file without its version; empty for another object."""
-    match = _VERSION.fullmatch(key)
+    match = re.fullmatch(_VERSION, key)
     return f"{match[1]}/{match[2] or match[3]}" if match else ""
 
 
@@ -169,7 +169,7 @@ def prefix_of(
     Raises:
         ConfigurationError: The URL has the parts ``.`` or ``..``, or NUL characters.
     """
-    match = _STORE.fullmatch(str(url)) if url else None
+    match = re.fullmatch(_STORE, str(url)) if url else None
     if match is None:
         return None
     scheme, name, prefix = match[1].lower(), match[2], match[3].strip("/")

@@ -10,7 +10,7 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.override import override
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
-_URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+_URL: Final = r"(?i)([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/"
 _OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
 
 
@@ -28,7 +28,7 @@ class ObjectUrl:
 def is_url(path: object) -> bool:
     """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
     text = os.fspath(path) if isinstance(path, os.PathLike) else str(path)
-    return _URL.match(text) is not None
+    return ":/" in text and re.match(_URL, text) is not None
 
 
 def is_object_url(text: str) -> bool:
