@@ -11,6 +11,7 @@ from dagster_dataops.configuration import WHOLE_RESULT_MB
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from dagster_dataops.execution.agent_pool import Cluster
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@frozen()
 class RunContext:
     """The settings of an attempt.
 

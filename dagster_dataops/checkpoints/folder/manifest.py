@@ -5,7 +5,7 @@ import time
 import typing
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -47,6 +47,7 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     LocalFile,
@@ -61,7 +62,7 @@ from dagster_dataops.foundation.quantities import counted
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class NodeFolder:
     """The files of one operator node.
 
@@ -227,7 +228,7 @@ class NodeFolder:
         return self.path / OTHER_VERSIONS
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(eq=True)
 class Manifest:
     """Facts about a published result, in a JSON file beside it.
 

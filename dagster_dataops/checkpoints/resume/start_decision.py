@@ -4,7 +4,6 @@ All log lines about a start are in this module.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -15,6 +14,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFi
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import OperatorKind
 
@@ -60,7 +60,7 @@ class ResumableStream(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@frozen()
 class StartRequest:
     """Facts that a start decision depends on.
 

@@ -4,11 +4,12 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.override import override
 
 _SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
@@ -20,7 +21,7 @@ COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
 _PLAIN: Final = ("endpoint", "region")  # options that are no secrets
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class StoreBucket:
     """A bucket of an object store.
 
@@ -53,7 +54,7 @@ class StoreBucket:
         return StoreBucket, (self.url, self.folder, plain)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class BucketFile:
     """An object in a bucket. Its text is its URL."""
 
@@ -88,7 +89,7 @@ def _without_version(key: str) -> str:
     return f"{match[1]}/{match[2] or match[3]}" if match else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class CopiedFile:
     """The copy of a file or folder of a bucket on this machine. Its text is the URL.
 

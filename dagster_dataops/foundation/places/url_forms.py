@@ -2,11 +2,11 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.override import override
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
@@ -14,7 +14,7 @@ _URL: Final = r"(?i)([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/"
 _OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class ObjectUrl:
     """The URL of an object on a store. The run that reads it has the options of the store."""
 

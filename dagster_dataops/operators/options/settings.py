@@ -9,11 +9,12 @@ with an operator's own options. Precedence: the instance > the registration > th
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.concurrency_modes import (
     MODES,
@@ -105,7 +106,7 @@ def _of(kind: SettingKind, *, yaml: bool = True, launchpad: bool = True) -> Mapp
     return {"kind": kind, "yaml": yaml, "launchpad": launchpad}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(eq=True)
 class ExecutionSettings:
     """How an operator is run. ``None`` means that a setting is not given.
 
