@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
 from dagster_dataops.foundation.exports import NamedModule
-from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.override import override
 
 
 def run_operator(operator: Operator, records: object) -> object:

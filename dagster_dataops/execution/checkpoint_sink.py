@@ -23,12 +23,12 @@ from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
-from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
+from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace

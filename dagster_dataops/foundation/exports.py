@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
-from dagster_dataops.foundation.override import override
+from dagster_dataops.override import override
 
 _IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)

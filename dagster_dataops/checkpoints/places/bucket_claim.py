@@ -31,7 +31,6 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,
@@ -41,6 +40,7 @@ from dagster_dataops.foundation.places.bucket import (
 from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.opening import is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
+from dagster_dataops.override import override
 
 
 class BucketClaim(FolderLock, Claim):

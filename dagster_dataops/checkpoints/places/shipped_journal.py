@@ -28,9 +28,9 @@ from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.sent_segments import FILE, SentSegments
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import PathEscapeError, StorageError
-from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.result_store import ResultStore
+from dagster_dataops.override import override
 
 _STREAM_SEGMENT: Final = 1
 _QUARANTINE: Final = "quarantine.jsonl"

@@ -30,7 +30,6 @@ from dagster_dataops.datasets.file_values.stored_files import (
 from dagster_dataops.datasets.file_values.stored_in_folder import check_unlocked
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
-from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,
@@ -47,6 +46,7 @@ from dagster_dataops.foundation.places.result_store import (
     Version,
 )
 from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.override import override
 
 _ENTRY: Final = re.compile(r"(.*)/\.journal/([0-9]{8,})")
 _OUTPUTS: Final = ".journal/data"  # a record may be in two objects, one after the other

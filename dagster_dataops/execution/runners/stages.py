@@ -42,7 +42,6 @@ from dagster_dataops.execution.runners.part_files import (
 )
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import cluster_for, run_workplace
-from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
@@ -53,6 +52,7 @@ from dagster_dataops.operators.kinds.kind import Inputs
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode_own
 
 RANGE: Final = "range"  # the kind of the files of the first stage: one for a range of an input

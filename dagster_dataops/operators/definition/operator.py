@@ -20,7 +20,6 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.foundation.quantities import counted
@@ -52,6 +51,7 @@ from dagster_dataops.operators.options.signature import (
 )
 from dagster_dataops.operators.outcomes.record_context import RunLink
 from dagster_dataops.operators.secrets.secret_options import holds_secret, secrets_of, shown
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:

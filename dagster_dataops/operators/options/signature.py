@@ -10,9 +10,9 @@ from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.annotations import plain_type
 from dagster_dataops.operators.secrets.secret_options import shown
+from dagster_dataops.override import override
 
 REQUIRED: Final = inspect.Parameter.empty
 _KINDS = (
