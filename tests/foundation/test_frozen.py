@@ -27,7 +27,7 @@ def test_objects_of_equal_values_are_equal_and_have_one_hash():
 
 def test_objects_without_eq_are_compared_by_identity():
     work = Work(name="clean")
-    assert work == work  # noqa: PLR0124
+    assert work == work
     assert work != Work(name="clean")
 
 
