@@ -1,13 +1,13 @@
 """`OperatorGraph`: an immutable graph of operator nodes, checked on construction."""
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import Final
 
 from dagster_dataops.datasets.published_files import CHECKPOINTS
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.pipelines.graph.artefact_check import check_artefacts
 from dagster_dataops.pipelines.graph.column_check import check_columns
 from dagster_dataops.pipelines.graph.export_check import check_exports
@@ -23,7 +23,7 @@ _MAX_NAME_BYTES: Final = 150
 _RESERVED: Final = frozenset({"", ".", "..", CHECKPOINTS})
 
 
-@frozen(kw_only=False)
+@dataclass(frozen=True, slots=True)
 class OperatorGraph:
     """Nodes in the order in which they were added; all inputs of a node are in the graph."""
 
