@@ -110,7 +110,7 @@ message in ``__str__``; a pickled copy equals the original.
 import re
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
+from dagster_dataops.override import override
 
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/?#'\"@]*:[^\s/?#'\"]+@")  # a user and a password
 

@@ -70,7 +70,7 @@ def import_and_first_run(rounds: int) -> Figure:
         name="import and first run",
         value=statistics.median(one[0] + one[1] for one in rows),
         unit="ms",
-        most=112,
+        most=96,
         note=f"import {imports:.0f} ms, run {runs:.0f} ms, {modules:.0f} modules of the package",
     )
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import dagster as dg
-from typing_extensions import override
 
 from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.metadata.metadata_keys import DESCRIPTION, OUTPUT
@@ -27,6 +26,7 @@ from dagster_dataops.errors import (
     RunStoppedError,
 )
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 
 _JOB: Final = "dataops_run"
 _PIPES: Final = "DAGSTER_PIPES_CONTEXT"  # set in a process that a client of Pipes has started

@@ -26,8 +26,13 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
     read_journal,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.segments import Segments, SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.sent_pieces import MOST_UNSENT_BYTES, SEND_BYTES
+from dagster_dataops.checkpoints.journal.segments import (
+    MOST_UNSENT_BYTES,
+    SEND_BYTES,
+    Segments,
+    SegmentWriter,
+    segment_path,
+)
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CheckpointContent:
     """The content of the journal of a checkpoint.
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import xxhash
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
@@ -31,6 +30,7 @@ from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter, linked
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places.opening import is_compressed
+from dagster_dataops.override import override
 
 _SEGMENT: Final = 1
 

@@ -8,7 +8,7 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.settings import ResolvedSettings
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Attempt:
     """An operator with its settings, as a workplace runs it.
 

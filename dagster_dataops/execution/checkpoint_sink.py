@@ -3,17 +3,11 @@
 import threading
 import time
 from collections.abc import Sequence
-from typing import Final
-
-from typing_extensions import override
+from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace, room_of_worker
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
-from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
-from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
 from dagster_dataops.datasets.dataset import CHANGED
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
@@ -27,7 +21,6 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.foundation.places.opening import opened
@@ -35,6 +28,12 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
+from dagster_dataops.override import override
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+    from dagster_dataops.execution.records.record_failures import Failure
+
 
 _LOOK_SECONDS: Final = 0.02
 
@@ -55,6 +54,10 @@ class CheckpointSink(Sink):
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self._ticker = attempt.ticker(self.state)
         if self.checkpoint.sends:
+            from dagster_dataops.checkpoints.journal.sent_pieces import (
+                room_of_worker,  # only for buckets
+            )
+
             self.room = room_of_worker(attempt.settings.max_workers)
         self._keeps_outcomes = attempt.settings.reuse_outcomes
         self._keeper = attempt.operator.__dataops__.keeper
@@ -93,11 +96,15 @@ class CheckpointSink(Sink):
                 self._reads.write()
         location, digests = self.work.dataset.location, None
         if self._keeps_outcomes:
+            from dagster_dataops.checkpoints.journal.stored_outcomes import (
+                digests_in,  # only kept ones
+            )
+
             digests = digests_in(location, spans, notes)
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
         self.full = self.checkpoint.full
 
-    def sent_place(self) -> SentPlace | None:
+    def sent_place(self) -> "SentPlace | None":
         """Return where agents put outputs; ``None`` if they write to the folder."""
         return self.attempt.lock.sent_place()
 
@@ -128,6 +135,8 @@ class CheckpointSink(Sink):
         now = self.work.dataset.stamp()
         compared = self.work.checks_input and now.resembles(stamp)
         if compared and (now != stamp or stamp.hides_changes(read_ns)):
+            from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled  # rare
+
             if holds_settled(self.work.dataset, self.checkpoint.table):
                 return
             raise InputError(str(self.work.dataset.location), CHANGED)
@@ -172,6 +181,9 @@ class CheckpointSink(Sink):
         table = self.checkpoint.table
         if not self.attempt.settings.stop_after_failures or not 0 < table.failed == table.records:
             return
+        from dagster_dataops.checkpoints.resume.reopen_failed import first_failure  # rare
+        from dagster_dataops.execution.records.record_failures import failure_text
+
         example = "Their exceptions cannot be read back from disk."
         first = first_failure(self.checkpoint)
         if first is not None:
@@ -185,7 +197,7 @@ class CheckpointSink(Sink):
         raise OutageError(self.attempt.name, f"all records failed ({table.failed:,})", example)
 
     @override
-    def error_of(self, failure: Failure) -> RecordError | OutageError:
+    def error_of(self, failure: "Failure") -> RecordError | OutageError:
         if self.attempt.settings.ignore_errors:  # only the breaker ends the run then
             return self.outage_of(failure)
         index, line = self._place_of(failure.offset)
@@ -200,7 +212,7 @@ class CheckpointSink(Sink):
         )
 
     @override
-    def outage_of(self, failure: Failure) -> OutageError:
+    def outage_of(self, failure: "Failure") -> OutageError:
         settings = self.attempt.settings
         mode = mode_named(settings.concurrency_mode)
         where = " in one worker process" if mode.separate_processes else ""
@@ -209,6 +221,8 @@ class CheckpointSink(Sink):
             f"{settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; other records of {place} were not tried"
         )
+        from dagster_dataops.execution.records.record_failures import failure_text  # rare
+
         text = failure_text(failure.exception, failure.message, failure.traceback_text)
         text += self._hint(failure.exception, failure.message)
         return OutageError(self.attempt.name, problem, f"The last of these failures: {text}")

@@ -47,7 +47,6 @@ from dagster_dataops.operators.definition.shown_options import chosen_options, h
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
-from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
 
 
 class OperatorExecutor:
@@ -95,6 +94,8 @@ class OperatorExecutor:
                 finally:
                     lock.release()
         except BaseException as error:
+            from dagster_dataops.operators.secrets.hidden_errors import hide_secrets  # rare
+
             hide_secrets(error, operator.__dataops__.secrets)
             raise
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.places.node_place import Claim
@@ -20,6 +18,7 @@ from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.override import override
 
 _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 

@@ -5,26 +5,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.configuration import WHOLE_RESULT_MB
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
+from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.exporters.delivery import Exported
     from dagster_dataops.execution.agent_pool import Cluster
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@frozen()
 class RunContext:
     """The settings of an attempt.
 

@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.errors import DataOpsError, StorageError
-from dagster_dataops.execution.records.record_failures import Failure
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.records.record_failures import Failure
 
 
 class Sink(ABC):
@@ -81,10 +84,10 @@ class Sink(ABC):
         """
 
     @abstractmethod
-    def error_of(self, failure: Failure) -> DataOpsError:
+    def error_of(self, failure: "Failure") -> DataOpsError:
         """Return the error for the failure that ends the attempt."""
 
-    def outage_of(self, failure: Failure) -> DataOpsError:
+    def outage_of(self, failure: "Failure") -> DataOpsError:
         """Return the error of an attempt that too many consecutive calls with ``failure`` end."""
         return self.error_of(failure)
 

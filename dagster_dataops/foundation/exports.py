@@ -11,9 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from typing_extensions import override
-
-from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
+from dagster_dataops.override import override
 
 _IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
@@ -44,7 +43,7 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
         home, attribute = homes[name]
-        with collected_rarely():
+        with objects_that_stay():
             value = None if home == package else getattr(import_module(home), attribute, None)
             return import_module(f"{home}.{attribute}") if value is None else value
 

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.operators.options.file_content import content_of
+from dagster_dataops.override import override
 
 
 class LoadedFile:

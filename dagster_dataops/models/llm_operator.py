@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.datasets.chats.tool_calls import with_text_arguments
 from dagster_dataops.errors import (
@@ -44,6 +43,7 @@ from dagster_dataops.models.replies.reply import Reply, check_text, offers_tools
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
 from dagster_dataops.operators.options.read_columns import ReadName, texts_in
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 Messages: TypeAlias = str | Sequence[Mapping[str, Any]]

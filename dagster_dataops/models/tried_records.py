@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.resume.record_condition import Comparison, Literal, Name
@@ -37,6 +36,7 @@ from dagster_dataops.models.replies.usage import Usage
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
+from dagster_dataops.override import override
 from dagster_dataops.pipelines.history.changed_lines import cut, text_of_line
 from dagster_dataops.pipelines.history.node_folder import node_at
 from dagster_dataops.pipelines.pipeline import Pipeline

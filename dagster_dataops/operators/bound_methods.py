@@ -10,7 +10,6 @@ from dagster_dataops.operators.definition.operator import Operator, init_paramet
 from dagster_dataops.operators.kinds.kind_table import SELECTION
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, Patience, WatchedPart
-from dagster_dataops.operators.outcomes.named_outputs import routing
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from dagster_dataops.records import Record
 
@@ -59,6 +58,8 @@ def record_function(
         if spec.batch:
             change = _under_key_each(key)
     elif spec.outputs:
+        from dagster_dataops.operators.outcomes.named_outputs import routing  # rare
+
         change = routing(spec.outputs, batch=bool(spec.batch))
     else:
         return function

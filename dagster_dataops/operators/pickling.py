@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any, Final
 
 import cloudpickle
-from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
@@ -23,6 +22,7 @@ from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.declared_columns import sent_declarations
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.record_context import RunLink
+from dagster_dataops.override import override
 
 _PACKAGE: Final = __name__.partition(".")[0]
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from typing_extensions import override
-
 from dagster_dataops.errors import (
     DuplicateOperatorError,
     OperatorDefinitionError,
@@ -41,6 +39,7 @@ from dagster_dataops.operators.options.declared_columns import (
 )
 from dagster_dataops.operators.options.settings import REMOVED_SETTINGS, SETTING_NAMES
 from dagster_dataops.operators.options.signature import nearest, parameters_of
+from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shlex
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 from dagster_dataops.checkpoints.publish.other_versions import refuse_newer
 from dagster_dataops.checkpoints.resume.resume_policy import (
     ChosenRecords,
@@ -109,6 +107,8 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         reports[node.name] = report
     deleting.finish()  # the caller may delete the folders next
     if any(map(_saves, graph.nodes.values())):
+        import shlex
+
         _LOG.info("see the records: python -m dagster_dataops view %s", shlex.quote(str(saved)))
     return reports
 
@@ -195,6 +195,8 @@ def _check_ours(report: RunReport) -> None:
 def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> None:
     """Log one warning. Python prints it to standard error if no logging is configured."""
     with errors.open("rb") as file:
+        from dagster_dataops.checkpoints.publish.error_rows import parse_error_row  # rare
+
         first = parse_error_row(file.readline())
     kept = errors if _saves(node) else "a file that is not kept, since _save_data is False"
     _LOG.warning(

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.streams.parallel.parallel_map import OrderedMap
 from dagster_dataops.streams.stages.mapping import Map
 

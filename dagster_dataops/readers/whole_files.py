@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.reference import FileReference, identified
 from dagster_dataops.errors import FileError, StreamDefinitionError, StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamDefinitionError
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.sequences import SequenceSource
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage, State

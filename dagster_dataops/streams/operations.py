@@ -7,10 +7,9 @@ from collections.abc import Sequence as SequenceOf
 from operator import itemgetter
 from typing import Any, Final, Self
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.foundation.selectors.selector import Selector
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import (
     check_callable,
     check_count,

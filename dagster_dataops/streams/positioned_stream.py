@@ -11,10 +11,9 @@ from types import GeneratorType
 from typing import Any, Final, Self
 from weakref import WeakSet
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
 from dagster_dataops.foundation.places.url_forms import check_local
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count, check_seed
 from dagster_dataops.streams.core.item_failures import (
     FAILURE_TOLERANCE,

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, UnfitRecordError
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count, texts
 from dagster_dataops.streams.torch_loader import needs_torch
 

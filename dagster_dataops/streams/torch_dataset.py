@@ -7,10 +7,10 @@ from typing import Any, Final, Protocol
 import cloudpickle
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
-from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.ranks import WorldRank, group_rank
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder

@@ -70,6 +70,14 @@ def aged(store: FakeStore, hours: float) -> None:
     store.modified = {key: at - hours * HOUR for key, at in store.modified.items()}
 
 
+def wait_until_all_is_sent(store: FakeStore) -> None:
+    """Wait until nothing more is sent beside the records."""
+    before = -1
+    while before != len(store.objects):
+        before = len(store.objects)
+        time.sleep(0.2)
+
+
 def pruned(location: str, *, delete: bool = False) -> list[str]:
     found, _ = prune("memory://bucket/root", files=[location], delete=delete)
     return [one.path.name for one in found]
@@ -136,6 +144,7 @@ def test_a_run_that_goes_on_in_a_deleted_folder_publishes_nothing(
         while len(calls) == 5 and len(entries()) < 2 and time.monotonic() < until:
             time.sleep(0.01)  # the records before are sent beside
         if len(calls) == 9:
+            wait_until_all_is_sent(store)
             aged(store, 2)
             assert pruned(location, delete=True) == ["gone"]
         return record

@@ -13,7 +13,6 @@ from typing import ClassVar, Self
 
 import dagster as dg
 from pydantic import BaseModel
-from typing_extensions import override
 
 from dagster_dataops.assets.components.attributes import PipelineAttributes
 from dagster_dataops.assets.components.operator_declaration import assembled
@@ -23,6 +22,7 @@ from dagster_dataops.assets.components.source_position import NOWHERE, YamlPlace
 from dagster_dataops.assets.definitions import build_definitions
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.errors import ConfigurationError, DefinitionError, MissingExtraError
+from dagster_dataops.override import override
 from dagster_dataops.pipelines.graph.operator_node import SOURCE
 
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import dagster as dg
 from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDefsStateConfig
-from typing_extensions import override
 
 from dagster_dataops.assets.components.component import OperatorPipelineComponent
 from dagster_dataops.assets.components.scaffolder import ListedPipelineScaffolder
@@ -16,6 +15,7 @@ from dagster_dataops.assets.inputs.path_pattern import is_pattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError, DataOpsError, DefinitionError
 from dagster_dataops.foundation.places.url_forms import is_url
+from dagster_dataops.override import override
 
 _VERSION: Final = 1  # of the state
 _REFRESH: Final = "`dg utils refresh-defs-state`"

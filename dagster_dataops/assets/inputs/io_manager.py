@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import dagster as dg
 from pydantic import model_validator
-from typing_extensions import override
 
 from dagster_dataops.assets.inputs.forms import loadable, loading_form, storing_form
 from dagster_dataops.assets.inputs.partitions import named, ordered
@@ -25,6 +24,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 
 OPERATOR_INPUT: Final = dg.DagsterType(
     lambda _, __: True,

@@ -12,7 +12,6 @@ from functools import cache, cached_property
 from typing import Any, Final
 
 import dagster as dg
-from typing_extensions import override
 
 from dagster_dataops.assets.launchpad.json_schema_types import (
     choice,
@@ -30,6 +29,7 @@ from dagster_dataops.operators.options.settings import (
     MODE,
     execution_settings,
 )
+from dagster_dataops.override import override
 
 
 class LazyField(dg.Field):

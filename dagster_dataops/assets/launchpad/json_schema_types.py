@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Any, Final
 
 import dagster as dg
-from typing_extensions import override
 
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 
 ANY: Final = dg.Field(Any).config_type
 _MAPPING: Final = dg.Field(dict).config_type

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import dagster as dg
-from typing_extensions import override
 
 from dagster_dataops.assets.metadata.columns.column_schema import whole_schema, with_texts
 from dagster_dataops.assets.metadata.metadata_keys import COLUMN_SCHEMA, ROW_COUNT
 from dagster_dataops.assets.metadata.result_metadata import with_metadata
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent, column_texts
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.override import override
 
 Event = TypeVar("Event")
 Fetch = Callable[[list[JsonlDataset]], Mapping[str, Any]]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
 from pydantic import Field, create_model, field_validator, model_validator
-from typing_extensions import override
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource, refuse_unknown
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.models.calls.client import ModelClient

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.assets.runtime.environment_values import (
@@ -43,6 +42,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import nearest
+from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.run_report import RunContext, RunReport

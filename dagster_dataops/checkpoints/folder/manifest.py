@@ -5,7 +5,7 @@ import time
 import typing
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -47,6 +47,7 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     LocalFile,
@@ -54,7 +55,6 @@ from dagster_dataops.foundation.places.bucket import (
     StoreBucket,
     published_file,
 )
-from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS, PLAIN, state_at
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
@@ -62,7 +62,7 @@ from dagster_dataops.foundation.quantities import counted
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class NodeFolder:
     """The files of one operator node.
 
@@ -228,7 +228,7 @@ class NodeFolder:
         return self.path / OTHER_VERSIONS
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(eq=True)
 class Manifest:
     """Facts about a published result, in a JSON file beside it.
 
@@ -563,6 +563,8 @@ def _is_output(facts: object) -> bool:
         return False
     if not all(_fits(facts[name], kind) for name, kind in _OUTPUT_KINDS.items()):
         return False
+    from dagster_dataops.foundation.places.confined_names import is_plain  # rare
+
     is_here = is_plain(facts["name"]) and not os.path.isabs(facts["folder"])  # noqa: PTH117 - a text
     return is_here and _are_versions(facts["parted"])
 
@@ -577,6 +579,8 @@ def _is_above(part_of: str) -> bool:
     if not part_of:
         return True
     name = part_of.rpartition("/")[2]
+    from dagster_dataops.foundation.places.confined_names import is_plain  # rare
+
     return not part_of.startswith("/") and is_plain(name) and name.endswith(MANIFEST)
 
 

@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import is_read
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.hashing.values import RULES
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 
@@ -38,7 +39,7 @@ def _earlier(invocation: Invocation, part: str) -> str:
     return invocation.earlier_options if part == "options" else invocation.spec.earlier_code
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class RunFingerprint:
     """The facts that must be equal for finished records to be used again.
 

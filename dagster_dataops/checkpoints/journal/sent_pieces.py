@@ -10,14 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from dagster_dataops.checkpoints.journal.segments import MOST_UNSENT_BYTES
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket, facts_of_location
 from dagster_dataops.foundation.places.range_source import read_range
 
 STEP_BYTES: Final = 32 << 20  # outputs in one object
-SEND_BYTES: Final = 4 << 20  # are sent at once, so that a machine holds few that are unsent
-MOST_UNSENT_BYTES: Final = 16 << 20  # of a machine; then its workers wait for the store
 _LEAST_ROOM_BYTES: Final = 4 << 20  # of a worker: spans are written at this size
 _LOOK_SECONDS: Final = 0.02
 _KEEP_SIZE_AND_FREE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE

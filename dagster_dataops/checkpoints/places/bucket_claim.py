@@ -6,7 +6,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
 from xxhash import xxh3_64_hexdigest
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
@@ -41,6 +40,7 @@ from dagster_dataops.foundation.places.bucket import (
 from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.opening import is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
+from dagster_dataops.override import override
 
 
 class BucketClaim(FolderLock, Claim):

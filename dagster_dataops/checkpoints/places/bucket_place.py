@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, PublishedFile, PublishedFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
@@ -15,6 +13,7 @@ from dagster_dataops.foundation.places.bucket import (
     Location,
     StoreBucket,
 )
+from dagster_dataops.override import override
 
 
 class BucketPlace(NodePlace):

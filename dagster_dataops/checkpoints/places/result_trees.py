@@ -9,8 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.datasets.published_files import MANIFEST
@@ -18,6 +16,7 @@ from dagster_dataops.errors import FolderLockedError
 from dagster_dataops.foundation.places.bucket import CopiedFile, StoreBucket
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.override import override
 
 _RUN: Final = "prune"
 _LOCK_SECONDS: Final = 0.0  # a run that works in a folder keeps it

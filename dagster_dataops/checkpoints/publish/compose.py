@@ -5,22 +5,23 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
-from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
-from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
-from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
-from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.opening import opened
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
+    from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
+    from dagster_dataops.checkpoints.journal.span import Span
+    from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 
 
 class LineSelection(Protocol):
@@ -29,7 +30,7 @@ class LineSelection(Protocol):
     def tick(self) -> None:
         """Show progress and check for a stop request; called once per span."""
 
-    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: "KeptJournal | None") -> int:
         """Write the chosen lines of the input, and return the number of records without one.
 
         Args:
@@ -84,11 +85,13 @@ def compose(  # noqa: PLR0913
 
 def compose_stream(
     folder: NodeFolder,
-    checkpoint: StreamCheckpoint,
+    checkpoint: "StreamCheckpoint",
     failed: int,
     hide: Callable[[str], str] = str,
 ) -> Drafts:
     """Write result and error file of a stream, of which every item is settled, as drafts."""
+    from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined
+
     checkpoint.check_quarantine()
     dataset, modified_ns, compressed_bytes = checkpoint.draft(folder.result)
     draft_quarantined(checkpoint.quarantine, folder.errors, hide)
@@ -153,8 +156,10 @@ def _compose_keeping(
 @contextmanager
 def _kept_journal(
     folder: NodeFolder, dataset: JsonlDataset, *, check_input: bool, apart: bool = False
-) -> Iterator[KeptJournal]:
+) -> "Iterator[KeptJournal]":
     """Yield the writer of the draft of the map."""
+    from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
+
     path = draft_of(folder.kept)
     with (
         opened(dataset.location) as source,
@@ -163,7 +168,7 @@ def _kept_journal(
         yield keeping
 
 
-def _mapped(drafts: Drafts, keeping: KeptJournal, checkpoint: Checkpoint) -> Drafts:
+def _mapped(drafts: Drafts, keeping: "KeptJournal", checkpoint: Checkpoint) -> Drafts:
     """Return the drafts after the map is complete."""
     attempts = checkpoint.content.attempt_entry(drafts.dataset.fingerprint or "")
     keeping.finish(attempts, checkpoint.table.counts)
@@ -175,7 +180,7 @@ def _compose_selected(
     dataset: JsonlDataset,
     drafts: DraftWriter,
     select: LineSelection,
-    keeping: AbstractContextManager[KeptJournal | None],
+    keeping: "AbstractContextManager[KeptJournal | None]",
 ) -> Drafts | list[int]:
     damaged: list[int] = []
     failed_at = array("Q")
@@ -198,15 +203,20 @@ def _spans(
     errors: JsonlWriter,
     damaged: list[int],
     tick: Callable[[], None] | None = None,
-) -> Iterator[tuple[Span, bytes, list[FailedRecord]]]:
+) -> "Iterator[tuple[Span, bytes, list[FailedRecord]]]":
     """Yield every span with its lines and failed records, in input order; write the error rows."""
     records = 0
     with opened(dataset.location) as source:
         counter = LineCounter(source)
         for span, output in outputs(checkpoint.segments, checkpoint.table.ordered(), damaged):
-            failed = failed_records(output[span.output_bytes :]) if span.failed else []
-            for record in failed:
-                errors.write(error_row(record, dataset.location, records, counter))
+            failed: list[FailedRecord] = []
+            if span.failed:
+                from dagster_dataops.checkpoints.publish import error_rows  # only here
+
+                failed = error_rows.failed_records(output[span.output_bytes :])
+                for record in failed:
+                    row = error_rows.error_row(record, dataset.location, records, counter)
+                    errors.write(row)
             yield span, output, failed
             records += span.records
             if tick is not None:

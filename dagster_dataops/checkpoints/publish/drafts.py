@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.frozen import frozen
 
 
 class RoutedWriter:
@@ -83,7 +84,7 @@ class RoutedWriter:
 _NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@frozen()
 class Drafts:
     """The complete drafts of a result and its error file.
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import accumulate
 from typing import Any, Final
@@ -15,6 +15,7 @@ from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.datasets.lines import LineCounter, split_lines
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
@@ -25,7 +26,7 @@ _EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 400
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen()
 class RecordSummary:
     """Outcomes of the records of a result.
 

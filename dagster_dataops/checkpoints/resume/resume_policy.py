@@ -1,7 +1,8 @@
 """The finished records of earlier runs that a run may use: ResumePolicy, ChosenRecords."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from dagster_dataops.foundation.frozen import frozen
 
 
 class ResumePolicy(Enum):
@@ -21,7 +22,7 @@ class ResumePolicy(Enum):
     FAILED_RECORDS = "failed_records"
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class ChosenRecords:
     """Process again only the records of the published result that fulfil a condition.
 

@@ -2,11 +2,6 @@
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_manifest
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.resume.checkpoint_match import (
-    changeable,
-    differing_anywhere,
-    without_torn,
-)
 from dagster_dataops.checkpoints.resume.resume_policy import (
     ChosenRecords,
     ResumePolicy,
@@ -73,14 +68,16 @@ def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecisi
     """Return the decision to resume a checkpoint of records, or to start afresh."""
     contents = [content for content in request.contents if content.table.records]
     policy, fingerprint = request.policy, request.fingerprint
+    unknown = fingerprint.unknown
+    if not contents:
+        return start_afresh(request, f"this run cannot be resumed: {unknown}" if unknown else "")
+    from dagster_dataops.checkpoints.resume.checkpoint_match import differing_anywhere, without_torn
+
     for content in contents if policy is not ResumePolicy.NEVER else ():
         differing = differing_anywhere(content, fingerprint, dataset)
         if differing == [] or (differing == ["code"] and policy is ResumePolicy.ACROSS_CODE):
             whole = without_torn(content, dataset)
             return StartDecision(StartKind.RESUME, whole, resuming(whole, request))
-    unknown = fingerprint.unknown
-    if not contents:
-        return start_afresh(request, f"this run cannot be resumed: {unknown}" if unknown else "")
     if policy is ResumePolicy.NEVER:
         reason = SWITCHED_OFF
     elif unknown:
@@ -143,6 +140,8 @@ def _is_own(request: StartRequest, run: str) -> bool:
 
 def _without_failures(manifest: Manifest, fingerprint: RunFingerprint) -> bool:
     """Return whether no record of a result failed, so that it can be kept on request."""
+    from dagster_dataops.checkpoints.resume.checkpoint_match import changeable  # to keep a result
+
     made_from = RunFingerprint.from_json(manifest.made_from)
     if manifest.failed or made_from is None:
         return False

@@ -4,20 +4,23 @@ All log lines about a start are in this module.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
-from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import OperatorKind
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.positions import Position, StageParts
+
 
 SWITCHED_OFF: Final = "resuming is switched off"
 UNKNOWN: Final = "its operator, options, code and input are unknown"
@@ -43,13 +46,13 @@ class ResumableStream(Protocol):
     """A stream that can continue at a position."""
 
     @property
-    def parts(self) -> StageParts:
+    def parts(self) -> "StageParts":
         """The stages of the stream."""
 
     def as_present(self, stages: Any) -> Any:
         """Return stored stages; those that version 0.2 would have stored are the present ones."""
 
-    def restore(self, folder: Path, position: Position) -> str:
+    def restore(self, folder: Path, position: "Position") -> str:
         """Continue at a position of the checkpoint in ``folder``.
 
         Returns:
@@ -57,7 +60,7 @@ class ResumableStream(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@frozen()
 class StartRequest:
     """Facts that a start decision depends on.
 
@@ -121,7 +124,7 @@ class StartDecision(NamedTuple):
     kind: StartKind
     content: CheckpointContent
     note: str = ""
-    position: Position | None = None
+    position: "Position | None" = None
     published: Manifest | None = None
     takes_over: bool = False
     sources: tuple[OutcomeSource, ...] = ()

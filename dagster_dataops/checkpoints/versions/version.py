@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import VersionMissingError
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 
 CURRENT: Final = "current"
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import FILES
 from dagster_dataops.datasets.file_values.pruning_mark import PruningMark
@@ -47,6 +46,7 @@ from dagster_dataops.foundation.places.result_store import (
     Version,
 )
 from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.override import override
 
 _ENTRY: Final = re.compile(r"(.*)/\.journal/([0-9]{8,})")
 _OUTPUTS: Final = ".journal/data"  # a record may be in two objects, one after the other

@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.file_keeper import DRAFT_ENDING, FILES, LOCK
 from dagster_dataops.datasets.file_values.stored_files import (
     BLOCK_BYTES,
@@ -24,6 +22,7 @@ from dagster_dataops.errors import ConfigurationError, FolderLockedError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file, unused
 from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.opening import is_compressed
+from dagster_dataops.override import override
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
 _LOCKS: Final = ".lock"  # in the folder of a node

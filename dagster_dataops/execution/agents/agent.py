@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.checkpoints.journal.sent_pieces import SEND_BYTES, place_of_facts
+from dagster_dataops.checkpoints.journal.segments import SEND_BYTES
+from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts
 from dagster_dataops.datasets.file_values.result_roots import keeper_in_run
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import (

@@ -5,8 +5,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts, room_of_worker
 from dagster_dataops.checkpoints.journal.span import Span
@@ -29,6 +27,7 @@ from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.override import override
 
 
 class StopAgentError(DataOpsError):

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from subprocess import Popen, TimeoutExpired
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.execution.agent_pool import (
     AgentHandle,
@@ -24,6 +22,7 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.cluster.channel import Channel
 from dagster_dataops.execution.workers.process_environment import start_interpreter
 from dagster_dataops.foundation.concurrency.cores import usable_cores
+from dagster_dataops.override import override
 
 _BOOT: Final = (
     "from dagster_dataops.execution.cluster.agent_process import main; main(given['connection'])"

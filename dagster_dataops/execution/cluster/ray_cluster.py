@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from typing_extensions import override
-
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
 from dagster_dataops.execution.agent_pool import (
     PLACED,
@@ -25,6 +23,7 @@ from dagster_dataops.execution.agent_pool import (
     Message,
     Room,
 )
+from dagster_dataops.override import override
 
 _NAMESPACE: Final = "dagster-dataops"  # of the actors that show that a run waits for agents
 _RECEIVE_SECONDS: Final = 1.0

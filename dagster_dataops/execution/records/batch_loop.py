@@ -5,8 +5,6 @@ Every batch is a span, so a resumed run repeats whole batches.
 
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Interval, Line
 from dagster_dataops.execution.records.calls import Calls
@@ -14,6 +12,7 @@ from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import span_of
 from dagster_dataops.foundation.places.range_source import Readable
+from dagster_dataops.override import override
 
 
 class BatchLoop(RangeLoop):

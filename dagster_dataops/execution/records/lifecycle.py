@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
-from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable
 from dagster_dataops.operators.definition.operator import Operator
@@ -133,6 +132,8 @@ def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any
         if not isinstance(error, (Exception, CancelledError)):
             raise
         name = operator.__dataops__.spec.qualified_name
+        from dagster_dataops.execution.records.record_failures import text_and_traceback  # rare
+
         raise OperatorOpenError(name, method, *text_and_traceback(error, operator)) from error
 
 

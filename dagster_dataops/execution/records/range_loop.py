@@ -8,13 +8,16 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from threading import Lock
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.execution.records.calls import Calls
-from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.foundation.concurrency.fork_safety import ForkGuard
 from dagster_dataops.foundation.places.range_source import Readable, expect
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.records.record_failures import Failure
+
 
 Write: TypeAlias = Callable[[FinishedSpan], None]
 
@@ -62,7 +65,7 @@ class RangeLoop(ABC):
 
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
-    ) -> Failure | None:
+    ) -> "Failure | None":
         """Run the lines of [start, end).
 
         Args:
@@ -83,7 +86,7 @@ class RangeLoop(ABC):
         return self._run_range(start, end, one_by_one=one_by_one)
 
     @abstractmethod
-    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
+    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> "Failure | None":
         """Run the lines of [start, end), as far as the range is not shortened."""
 
     def shorten_if_late(self) -> None:

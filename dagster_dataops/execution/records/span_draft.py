@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.span_notes import Counts, Number, SpanNotes, add_counts
 from dagster_dataops.datasets.lines import Line
@@ -56,6 +55,8 @@ class SpanDraft:
         """
         row = error_row(failure, line, operator)
         place = self.records, len(self.output), self.dropped
+        from dagster_dataops.checkpoints.journal.failed_record import FailedRecord  # rare
+
         error_line = FailedRecord(failure.offset, len(line), *place, row).line()
         self.errors.append(compact_copy(error_line))
         if failure.disposition:

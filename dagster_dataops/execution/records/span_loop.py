@@ -8,18 +8,20 @@ blocks are slower, because they do not fit into the processor's cache.
 
 import time
 from collections.abc import Iterator
-from typing import Any, Final
-
-from typing_extensions import override
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.datasets.lines import Interval, block_end, read_lines, split_lines
 from dagster_dataops.execution.records.calling import CallEach
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
-from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import SpanDraft
 from dagster_dataops.foundation.places.range_source import Readable
+from dagster_dataops.override import override
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.records.record_failures import Failure
+
 
 SPAN_SECONDS: Final = 0.5
 _PARTS: Final = 10  # share of that time; a slice ends after the record during which it is over
@@ -92,7 +94,7 @@ class SpanBlock:
         self._limit = self._begun
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
-    def advance(self, call: CallEach, until: float) -> Failure | None:
+    def advance(self, call: CallEach, until: float) -> "Failure | None":
         """Run the current slice, or the part of it that is done at a monotonic time.
 
         Returns:
@@ -111,7 +113,9 @@ class SpanBlock:
             raise interrupt
         return refused
 
-    def _advance(self, call: CallEach, until: float) -> tuple[Failure | None, BaseException | None]:
+    def _advance(
+        self, call: CallEach, until: float
+    ) -> "tuple[Failure | None, BaseException | None]":
         """Return the failure that ends the range, and the exception that interrupted it."""
         draft, tally = self._draft, self._calls.tally
         while True:
@@ -150,7 +154,7 @@ class SpanBlock:
             yield line
             position += len(line)
 
-    def _ends_range(self, failure: Failure) -> bool:
+    def _ends_range(self, failure: "Failure") -> bool:
         """Count a failure; return whether it ends the range."""
         if not self._calls.settings.ignore_errors:
             return True
@@ -214,7 +218,7 @@ class SpanLoop(RangeLoop):
         self.position = 0
 
     @override
-    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
+    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> "Failure | None":
         fixed_slice = 1 if one_by_one or self._apart else 0
         self.position = start
         while self.position < self._end:
@@ -235,7 +239,7 @@ class SpanLoop(RangeLoop):
                 return failed
         return None
 
-    def _run(self, pending: SpanBlock, fixed_slice: int) -> Failure | None:
+    def _run(self, pending: SpanBlock, fixed_slice: int) -> "Failure | None":
         self._pending = pending
         written_at = began = time.monotonic()
         while not pending.exhausted:

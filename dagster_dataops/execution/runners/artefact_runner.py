@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.publish.artefact_versions import ArtefactVersions
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.version_folders import discard
@@ -18,6 +16,7 @@ from dagster_dataops.errors import DatasetOperatorError
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.operators.bound_methods import plain_function
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -17,7 +17,6 @@ from tempfile import gettempdir
 from typing import Any
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
@@ -60,6 +59,7 @@ from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
 from dagster_dataops.operators.partitioning import Regrouped
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode, encode
 
 

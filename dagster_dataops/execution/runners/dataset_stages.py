@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.datasets.lines import (
@@ -48,6 +47,7 @@ from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.partitioning import Parts, Plan, Regrouped, Regrouping
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer than the work

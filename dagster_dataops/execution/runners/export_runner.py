@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.exporters.delivery import Delivery
@@ -22,6 +20,7 @@ from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.declared_columns import columns_text
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 

@@ -21,7 +21,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import xxhash
-from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.machine_folders import machine_folder
@@ -32,6 +31,7 @@ from dagster_dataops.foundation.places.bucket import (
     facts_of_location,
     location_of,
 )
+from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.foundation.places.result_store import ResultStore

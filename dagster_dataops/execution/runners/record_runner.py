@@ -5,15 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
-from dagster_dataops.checkpoints.resume.reopen_failed import reopen
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
@@ -26,6 +23,7 @@ from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.override import override
 
 _MOST_REPAIRS: Final = 2
 _MB: Final = 1 << 20
@@ -54,6 +52,8 @@ class RecordRunner(Runner):
         work = WorkList(attempt.operator, self._dataset)
         sink = CheckpointSink(attempt, work, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
+            from dagster_dataops.checkpoints.resume.reopen_failed import reopen  # rare
+
             reopen(checkpoint, self._dataset, retries=True)
         if attempt.start.kind is not StartKind.RETRY_FAILED:
             _reopen_replaced(checkpoint)
@@ -130,5 +130,7 @@ def _process(sink: CheckpointSink) -> None:
         sink.check_any_succeeded()
         check_found(sink)
     except OutageError:
+        from dagster_dataops.checkpoints.resume.reopen_failed import reopen  # rare
+
         reopen(sink.checkpoint, sink.work.dataset, sink.last_failed)
         raise

@@ -16,8 +16,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.publish.compose import compose
@@ -46,6 +44,7 @@ from dagster_dataops.foundation.places.range_source import Readable
 from dagster_dataops.operators.bound_methods import CHANGE, change_function, keep_function
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.record_context import shown_counts
+from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from array import array

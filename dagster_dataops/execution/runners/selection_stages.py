@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import Segments
@@ -42,6 +41,7 @@ from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.partitioning import JoinedPartitioning, Partitioned, Partitioning
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar, cast
 
 import orjson
-from typing_extensions import override
 from xxhash import xxh3_128_hexdigest
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
@@ -53,6 +52,7 @@ from dagster_dataops.operators.kinds.kind import Inputs
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode_own
 
 RANGE: Final = "range"  # the kind of the files of the first stage: one for a range of an input

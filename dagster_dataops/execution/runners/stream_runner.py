@@ -11,11 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, is_unknown
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, without_stages
-from dagster_dataops.checkpoints.journal.sent_pieces import SEND_BYTES
+from dagster_dataops.checkpoints.journal.segments import SEND_BYTES
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
@@ -46,6 +44,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.override import override
 from dagster_dataops.records import encode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage

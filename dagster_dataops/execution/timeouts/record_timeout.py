@@ -4,9 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.concurrency.stepping import EndsCall
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 Forward: TypeAlias = Callable[[Record], object]

@@ -15,7 +15,6 @@ from dagster_dataops.execution.records.range_loop import RangeLoop
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
-from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable
@@ -115,6 +114,8 @@ def _around(attempt: Attempt, sink: Sink, tally: Tally, stack: ExitStack) -> Aro
 
         limit = CallLimit(seconds, Stuck(settings.max_workers), tally)
         return stack.enter_context(closing(limit)).around
+    from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle  # few need it
+
     obstacle = alarm_obstacle()
     if obstacle is None:
         alarm = Alarm(seconds, tally)

@@ -9,13 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import DataOpsError, StorageError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
+from dagster_dataops.override import override
 
 _LENGTH_BYTES: Final = 8
 _HEAD_BYTES: Final = _LENGTH_BYTES + 4  # length and checksum of an entry

@@ -1,4 +1,4 @@
-"""How often the garbage collector of this process looks at new objects."""
+"""How often the garbage collector of this process looks at objects."""
 
 import gc
 import threading
@@ -33,3 +33,18 @@ def collected_rarely() -> Iterator[None]:
             _thresholds.pop()
             if not _thresholds:
                 gc.set_threshold(*usual)
+
+
+@contextmanager
+def objects_that_stay() -> Iterator[None]:
+    """Collect garbage rarely in the block, and look at its objects rarely after it.
+
+    The objects of imported modules and of definitions are no garbage. Here all objects of the
+    process get the age of those that survived the most collections, without a look at them, which
+    takes a twentieth of the time of a first run.
+    """
+    with collected_rarely():
+        yield
+        if not gc.get_freeze_count():  # the user has frozen none
+            gc.freeze()
+            gc.unfreeze()

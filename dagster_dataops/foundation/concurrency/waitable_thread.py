@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from typing_extensions import override
+from dagster_dataops.override import override
 
 
 class WaitableThread(threading.Thread):

@@ -25,7 +25,6 @@ A constant that is annotated as `Operational` does not count:
 
 import inspect
 import os
-import string
 import sys
 import types
 import typing
@@ -35,13 +34,10 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass
 from datetime import date, time, timedelta, tzinfo
-from decimal import Decimal
 from enum import Enum
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Final, NamedTuple, TypeGuard
-
-from typing_extensions import override
 
 from dagster_dataops.foundation.hashing.class_members import (
     field_details,
@@ -77,13 +73,16 @@ from dagster_dataops.foundation.hashing.values import (
     type_name,
     unordered_digest,
 )
+from dagster_dataops.override import override
 
 _DATES: Final = (date, time, timedelta, tzinfo)
-_NUMBERS: Final = (complex, range, Decimal, array, deque)
+_NUMBERS: Final = (complex, range, array, deque)
 _CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
 # Foreign classes whose objects count by their content.
 _CONTAINERS: Final = (set, frozenset, tuple)
-_DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
+_DATA: Final = (*_DATES, *_NUMBERS, *_CALLS)
+# Further classes of data, by their modules; no value is one before its module is imported.
+_DATA_OF_MODULES: Final = {"decimal": "Decimal", "fractions": "Fraction", "string": "Template"}
 # Modules whose objects count by their class: they report, synchronize or run work.
 _MEANS: Final = frozenset(
     {"logging", "threading", "_thread", "asyncio", "_asyncio", "concurrent", "multiprocessing"}
@@ -414,7 +413,7 @@ class CodeForms(ExactForms):
         if use is not None:
             return self._operator_form(use, depth)
         origin = self._home.origin(type(value).__module__)
-        data = isinstance(value, (*_DATA, *_fractions(), *_CONTAINERS)) or is_dataclass(value)
+        data = isinstance(value, (*_DATA, *_imported_data(), *_CONTAINERS)) or is_dataclass(value)
         if origin is None or data:
             return super().object(value, depth)
         return self._foreign_form(value, depth, origin)
@@ -489,10 +488,11 @@ def is_module(value: object) -> TypeGuard[types.ModuleType]:
     return issubclass(type(value), types.ModuleType)
 
 
-def _fractions() -> tuple[type, ...]:
-    """Return the class `Fraction`; empty if its module was not imported: no value is one then."""
-    fractions = sys.modules.get("fractions")
-    return () if fractions is None else (fractions.Fraction,)
+def _imported_data() -> Iterator[type]:
+    """Yield the classes of data whose modules are imported."""
+    for module, name in _DATA_OF_MODULES.items():
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name)
 
 
 def module_of(target: Any) -> str:

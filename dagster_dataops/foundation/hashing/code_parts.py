@@ -7,13 +7,12 @@ of parts are compared name by name. A part names the others that it uses, and do
 from types import FunctionType
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.hashing.code import PYTHON, CodeForms, is_module, module_of
 from dagster_dataops.foundation.hashing.code_origins import ProjectScope, folder_of
 from dagster_dataops.foundation.hashing.exact_forms import COUNT_ALL, EntryRules
 from dagster_dataops.foundation.hashing.moved_modules import counted_module
 from dagster_dataops.foundation.hashing.values import Ignored, digest_of_form, ignore_nothing
+from dagster_dataops.override import override
 
 CONSTANT: Final = "constant "  # the names of parts that are no functions or classes begin so
 MODULE: Final = "module "

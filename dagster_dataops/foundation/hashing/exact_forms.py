@@ -24,11 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
-from dagster_dataops.foundation.hashing.guarded_digest import guarded_digest
 from dagster_dataops.foundation.hashing.operational import Operational, is_operational
-from dagster_dataops.foundation.hashing.stand_ins import stand_in
 from dagster_dataops.foundation.hashing.values import (
     RULES,
     FormBuilder,
@@ -47,6 +43,7 @@ from dagster_dataops.foundation.hashing.values import (
     unordered_digest,
 )
 from dagster_dataops.foundation.places.bucket import CopiedFile
+from dagster_dataops.override import override
 
 Hidden: TypeAlias = Callable[[str, Any], bool]
 _EMPTIABLE: Final = (str, bytes, list, tuple, dict, set, frozenset)
@@ -286,6 +283,8 @@ class ExactForms(FormBuilder):
 
     def _guarded(self, name: str, form: Any) -> Any:
         known = isinstance(form, dict) and "hidden" in form
+        from dagster_dataops.foundation.hashing.guarded_digest import guarded_digest  # rare
+
         return form if known else self._exactly({"hidden": guarded_digest(name, form)})
 
     # ------------------------------------------------------------ objects
@@ -312,6 +311,8 @@ class ExactForms(FormBuilder):
             return {"fields": [entries, self._own_state(value, depth)]}
         if isinstance(value, (datetime, time)) and value.fold:  # which old protocols do not store
             return {"second": self.object(value.replace(fold=0), depth)}
+        from dagster_dataops.foundation.hashing.stand_ins import stand_in  # rare
+
         content = stand_in(value)
         return None if content is None else {"content": self.form(content, depth)}
 

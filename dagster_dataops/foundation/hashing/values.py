@@ -23,7 +23,6 @@ import xxhash
 
 from dagster_dataops.foundation.hashing.moved_modules import counted_module
 from dagster_dataops.foundation.hashing.operational import is_operational
-from dagster_dataops.foundation.hashing.tensors import tensor_content
 
 # The end of a digest of values that version 0.2 of the package compared by weaker rules.
 RULES: Final = ".2"
@@ -209,6 +208,8 @@ class FormBuilder:
         if isinstance(value, (types.FunctionType, type)):
             return {"code": self._functions(value)}
         form = {"object": self._form_once(type(value), depth)}
+        from dagster_dataops.foundation.hashing.tensors import tensor_content  # rare
+
         tensor = tensor_content(value)
         if tensor is not None:
             return form | {"content": self.form(tensor, depth)}

@@ -4,24 +4,24 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.frozen import frozen
+from dagster_dataops.override import override
 
 _SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
-_STORE: Final = re.compile(rf"({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)", re.IGNORECASE)
-_VERSION: Final = re.compile(  # the key of a published file, or of the list of its parts
+_STORE: Final = rf"(?i)({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)"
+_VERSION: Final = (  # the key of a published file, or of the list of its parts
     r"(.*)/\.versions/[^/]+/(?:([^/]+\.jsonl)\.parts|(.+))"
 )
 COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
 _PLAIN: Final = ("endpoint", "region")  # options that are no secrets
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class StoreBucket:
     """A bucket of an object store.
 
@@ -54,7 +54,7 @@ class StoreBucket:
         return StoreBucket, (self.url, self.folder, plain)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class BucketFile:
     """An object in a bucket. Its text is its URL."""
 
@@ -85,11 +85,11 @@ class BucketFile:
 
 def _without_version(key: str) -> str:
     """Return the key of a published file without its version; empty for another object."""
-    match = _VERSION.fullmatch(key)
+    match = re.fullmatch(_VERSION, key)
     return f"{match[1]}/{match[2] or match[3]}" if match else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class CopiedFile:
     """The copy of a file or folder of a bucket on this machine. Its text is the URL.
 
@@ -170,7 +170,7 @@ def prefix_of(
     Raises:
         ConfigurationError: The URL has the parts ``.`` or ``..``, or NUL characters.
     """
-    match = _STORE.fullmatch(str(url)) if url else None
+    match = re.fullmatch(_STORE, str(url)) if url else None
     if match is None:
         return None
     scheme, name, prefix = match[1].lower(), match[2], match[3].strip("/")

@@ -9,8 +9,6 @@ from signal import SIG_BLOCK, SIGINT, SIGTERM, pthread_sigmask
 from threading import Lock, Thread
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import InputError, MissingExtraError
 from dagster_dataops.foundation.concurrency.cores import usable_cores
 from dagster_dataops.foundation.frames.frame_index import (
@@ -34,6 +32,7 @@ from dagster_dataops.foundation.places.range_source import (
     size_of,
     state_of,
 )
+from dagster_dataops.override import override
 
 _KEPT_FRAMES: Final = 4  # texts in memory, 1 MiB each
 _UNUSED_BIT: Final = 0x10  # of the header of a frame, which decompressors ignore

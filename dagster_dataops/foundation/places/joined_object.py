@@ -12,7 +12,6 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.format_numbers import read_number
@@ -23,6 +22,7 @@ from dagster_dataops.foundation.places.result_store import (
     Status,
     Version,
 )
+from dagster_dataops.override import override
 
 PARTS: Final = ".parts"  # the ending of the key of a list
 DATA: Final = ".journal/data"  # the folder of outputs in the folder of a node

@@ -21,8 +21,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from typing_extensions import override
-
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.result_store import (
@@ -33,6 +31,7 @@ from dagster_dataops.foundation.places.result_store import (
     Upload,
     Version,
 )
+from dagster_dataops.override import override
 
 try:
     import obstore

@@ -2,20 +2,19 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.frozen import frozen
+from dagster_dataops.override import override
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
-_URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+_URL: Final = r"(?i)([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/"
 _OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class ObjectUrl:
     """The URL of an object on a store. The run that reads it has the options of the store."""
 
@@ -29,7 +28,7 @@ class ObjectUrl:
 def is_url(path: object) -> bool:
     """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
     text = os.fspath(path) if isinstance(path, os.PathLike) else str(path)
-    return _URL.match(text) is not None
+    return ":/" in text and re.match(_URL, text) is not None
 
 
 def is_object_url(text: str) -> bool:

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.override import override
 
 
 class WordSearch:

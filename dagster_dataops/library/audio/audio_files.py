@@ -6,7 +6,6 @@ from io import BytesIO
 from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 from annotated_types import Gt
-from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.file_values.completeness.containers import check_aiff, check_wav
@@ -22,6 +21,7 @@ from dagster_dataops.library.file_column import (
     decoding,
 )
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 audio: Any = data_register.new_group("audio")

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Interval
-from typing_extensions import override
 
 from dagster_dataops.library.audio.audio_files import (
     MAX_BYTES,
@@ -21,6 +20,7 @@ from dagster_dataops.library.audio.loudness import loudness
 from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _Level: TypeAlias = Annotated[float, Interval(ge=-120, le=0)]

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.audio.audio_files import (
     FORMATS,
@@ -19,6 +17,7 @@ from dagster_dataops.library.audio.audio_files import (
 from dagster_dataops.library.file_column import LEAVE_OUT, FileCheck
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar, Final, Literal
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.chats.chat_record import ChatRules
 from dagster_dataops.datasets.chats.losses import Losses, OnLoss
 from dagster_dataops.library.chat.alpaca import write_alpaca
@@ -19,6 +17,7 @@ from dagster_dataops.library.chat.sharegpt import write_sharegpt
 from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _TEXT: Final = ChatRules(arguments="text", order="any")

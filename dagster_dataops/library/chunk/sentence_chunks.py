@@ -5,7 +5,6 @@ from functools import partial
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
-from typing_extensions import override
 
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
@@ -14,6 +13,7 @@ from dagster_dataops.library.chunk.sized_chunks import chunk
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
+from dagster_dataops.override import override
 
 _CharacterTokens: TypeAlias = Annotated[int, Ge(4)]  # a character may have four tokens
 

@@ -4,8 +4,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar
 
-from typing_extensions import override
-
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
@@ -14,6 +12,7 @@ from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.library.user_patterns import compiled
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
+from dagster_dataops.override import override
 
 chunk: Any = data_register.new_group("chunk")
 

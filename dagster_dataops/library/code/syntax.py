@@ -5,7 +5,6 @@ from collections.abc import Collection
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.code.languages import code
@@ -13,6 +12,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.verify.python_code import syntax_fault
 from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _PYTHON: Final = frozenset({"python", "python3", "py"})

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
@@ -13,6 +11,7 @@ from dagster_dataops.library.documents.document_operator import (
 from dagster_dataops.library.documents.formats.document_opening import OpenDocument
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.library.documents.backends import (
@@ -23,6 +21,7 @@ from dagster_dataops.library.documents.document_operator import (
 )
 from dagster_dataops.library.documents.formats.document import Document
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _BETWEEN_PAGES: Final = "\n\n"

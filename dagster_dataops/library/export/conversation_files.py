@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.chats.chat_record import MESSAGES, ChatRules
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
@@ -21,6 +19,7 @@ from dagster_dataops.library.chat.conversation_formats import format_of, to_mess
 from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, write_sharegpt
 from dagster_dataops.library.chat.turns import check_no_tools, check_texts
 from dagster_dataops.library.export.tables import PathLike, export
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, encode
 
 _START, _END = "<|im_start|>", "<|im_end|>"  # the marks of ChatML

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
-from typing_extensions import override
 
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.character_sets import TERMINAL_PUNCTUATION
@@ -14,6 +13,7 @@ from dagster_dataops.library.analysis.word_splitting import Splitter, words_func
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.language_limits import base_language, by_language, words_of
 from dagster_dataops.library.filters.rules import Filter, Judgement, filters
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _Limit: TypeAlias = Annotated[int, Ge(-1)]  # -1 is no limit, as upstream

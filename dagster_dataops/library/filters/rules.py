@@ -5,8 +5,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
@@ -14,6 +12,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
 from dagster_dataops.library.filters.language_limits import words_of
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 filters: Any = data_register.new_group("filters")

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.completeness.whole_content import check_whole
 from dagster_dataops.datasets.file_values.image_pixels import FORMATS
 from dagster_dataops.errors import FileError
@@ -20,6 +18,7 @@ from dagster_dataops.library.images.image_files import (
 )
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

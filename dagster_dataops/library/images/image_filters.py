@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.library.images.image_files import ImageFile, ImageSize, images
@@ -15,6 +13,7 @@ from dagster_dataops.library.images.image_signals import (
     sharpness,
 )
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.filters.rules import bounds
@@ -23,6 +21,7 @@ from dagster_dataops.library.images.image_models import (
 from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.library.images.image_transforms import Resampling
 from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _BOX: Final = 4

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.artefact_facts import FORMAT, read_facts
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
@@ -19,6 +17,7 @@ from dagster_dataops.library.sorting.keyed_lines import KeyedLines
 from dagster_dataops.library.sorting.sorted_keys import SortedKeys, mapped_file, write_sorted
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode_own, encode
 
 _ROWS: Final = "rows.jsonl"

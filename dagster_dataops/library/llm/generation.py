@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     DEVELOPER,
@@ -23,6 +21,7 @@ from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.prompt_templates import rendered, rendered_prompt
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _ANY_ORDER: Final = ChatRules(order="any")

@@ -8,11 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import StorageError
 from dagster_dataops.library.sorting.spill_lists import SpillLists
+from dagster_dataops.override import override
 
 _PARTITIONS: Final = 256
 

@@ -4,11 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
+from dagster_dataops.override import override
 
 _COMMENT_LINE: Final = re.compile(r"(?m)^%.*\n?")
 _COMMENT: Final = re.compile(r"((?<!\\)(?:\\\\)*+)%.*")

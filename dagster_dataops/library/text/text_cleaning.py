@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import normalized
@@ -13,6 +11,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.text_mapping import ChunkOperator, TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")

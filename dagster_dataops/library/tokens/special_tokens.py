@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenizers.tokenization import (
     FILE_ENDING,
@@ -14,6 +12,7 @@ from dagster_dataops.library.analysis.tokenizers.tokenization import (
     Tokenizer,
 )
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.override import override
 
 
 def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenizer:

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.files import FileReference
 from dagster_dataops.library.audio.audio_files import Seconds
 from dagster_dataops.library.file_column import FileCheck, FileFilter
@@ -19,6 +17,7 @@ from dagster_dataops.library.video.video_files import (
     video,
 )
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Generator, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.foundation.concurrency.stepping import (
     EndsCall,
@@ -28,6 +26,7 @@ from dagster_dataops.operators.chains.chain_calls import (
     own_copy,
 )
 from dagster_dataops.operators.outcomes.return_contract import ContractError, checked_batch
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _Calls: TypeAlias = Generator[tuple[Callable[[Any], Any], Any], Any, None]

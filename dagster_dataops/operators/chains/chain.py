@@ -7,8 +7,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
-from typing_extensions import override
-
 from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
 from dagster_dataops.foundation.hashing.code import CodeFacts
 from dagster_dataops.foundation.hashing.values import digest_of_form, end_of_rules
@@ -27,6 +25,7 @@ from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import OptionSpec
 from dagster_dataops.operators.secrets.secret_options import secrets_of
 from dagster_dataops.operators.secrets.secret_texts import Secrets
+from dagster_dataops.override import override
 
 
 class Part(NamedTuple):

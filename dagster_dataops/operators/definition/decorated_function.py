@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from typing_extensions import override
-
 from dagster_dataops.operators.definition.operator import Operator, OperatorMeta
+from dagster_dataops.override import override
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,9 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar, cast
 
-from typing_extensions import override
-
-from dagster_dataops.datasets.exporters.endings import check_output, names_file
 from dagster_dataops.errors import (
     ConfigurationError,
     DefinitionError,
@@ -27,7 +24,6 @@ from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
-from dagster_dataops.operators.options.annotations import check_pairs
 from dagster_dataops.operators.options.artefact_options import (
     as_option,
     referenced,
@@ -53,11 +49,9 @@ from dagster_dataops.operators.options.signature import (
     signature_text,
     takes_any,
 )
-from dagster_dataops.operators.options.type_checks import check_types
-from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
-from dagster_dataops.operators.secrets.hidden_errors import exceptions_of, texts_of
 from dagster_dataops.operators.secrets.secret_options import holds_secret, secrets_of, shown
+from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
@@ -212,6 +206,11 @@ class OperatorMeta(type):
         if spec.kind.reads_source:
             _check_reader(spec, options, settings)
         if spec.kind.reads_source or spec.shipped:
+            from dagster_dataops.operators.options.annotations import (
+                check_pairs,  # not for functions
+            )
+            from dagster_dataops.operators.options.type_checks import check_types
+
             check_types(spec.qualified_name, spec.options, options)
             check_pairs(spec.qualified_name, options)
         if spec.outputs_of is not None:
@@ -309,6 +308,8 @@ class Operator(metaclass=OperatorMeta):
             MissingExtraError: The format needs a package that is not installed.
             EntryPointError: What an installed package adds cannot write a file.
         """
+        from dagster_dataops.datasets.exporters.endings import check_output, names_file  # if used
+
         check_local("set_output", path)
         spec = self.__dataops__.spec
         if reason := spec.kind.not_exported:
@@ -426,6 +427,8 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
         OperatorOptionError: The text of the error, with its secrets hidden.
     """
     secrets = secrets_of(options)
+    from dagster_dataops.operators.secrets.hidden_errors import exceptions_of, texts_of  # rare
+
     texts = [text for member in exceptions_of(error) for text in texts_of(member)]
     if all(secrets.hide(text) == text for text in texts):
         return
@@ -484,6 +487,8 @@ def _with_outputs_of(spec: OperatorSpec, options: Mapping[str, Any]) -> Operator
     """Return the spec of an operator whose options decide the names of its results."""
     assert spec.outputs_of is not None  # noqa: S101 - checked by the caller
     try:
+        from dagster_dataops.operators.outcomes.named_outputs import checked_outputs  # rare
+
         outputs = checked_outputs(spec.name, tuple(spec.outputs_of(**options)))
     except OperatorDefinitionError as error:
         reason = f"does not follow from the options: {error.reason}"

@@ -1,12 +1,13 @@
 """`OperatorSpec`: a registered operator. `Invocation`: one configured use of it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.datasets.artefact import path_form
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.hashing.code import CodeFacts, code_facts
 from dagster_dataops.foundation.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.foundation.hashing.operational import Operational, is_annotated_operational
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # compared by identity
+@frozen()
 class OperatorSpec:
     """A registered operator.
 
@@ -179,7 +180,7 @@ class OperatorSpec:
         return _code_of(self.target, self.target.__module__, older=True).digest
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # compared by identity
+@frozen()
 class Invocation:
     """One configured use of an operator, stored in ``operator.__dataops__``.
 

@@ -65,7 +65,6 @@ from dagster_dataops.operators.options.signature import (
     takes_any,
     wants_iterator,
 )
-from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.packed_window import add_forward_window
 
 Method: TypeAlias = str  # the name of a method that a function can implement
@@ -335,6 +334,8 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
         raise OperatorDefinitionError(spec.name, reason)
     if callable(outputs):
         return replace(spec, outputs_of=outputs)
+    from dagster_dataops.operators.outcomes.named_outputs import checked_outputs  # rare
+
     return replace(spec, outputs=checked_outputs(spec.name, outputs))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from typing_extensions import override
+from dagster_dataops.override import override
 
 
 class Inputs(Enum):

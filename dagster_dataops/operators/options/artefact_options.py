@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.artefact import Artefact, is_version
+from dagster_dataops.override import override
 
 _MAX_DEPTH: Final = 8  # containers may contain themselves
 

@@ -6,10 +6,10 @@ value is ``null`` is there. An element that ``[*]`` selects of an empty list is 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from dagster_dataops.errors import MissingColumnError, SelectorSyntaxError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.selectors import SPECIAL
 from dagster_dataops.records import Record
 
@@ -144,7 +144,7 @@ def _keys(name: str) -> list[ReadKey]:
     return [ReadKey(str(name), plain=plain)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class OptionsOf:
     """A declaration of ``reads``: the keys in some options, which are texts, lists or mappings.
 

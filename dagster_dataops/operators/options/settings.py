@@ -9,18 +9,18 @@ with an operator's own options. Precedence: the instance > the registration > th
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from typing_extensions import override
-
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.operators.options.concurrency_modes import (
     MODES,
     default_stop_after,
     mode_named,
 )
+from dagster_dataops.override import override
 
 # Exception classes, or their names: ``TimeoutError``, ``httpx.HTTPError``.
 RetryOn: TypeAlias = tuple[type[BaseException] | str, ...]
@@ -106,7 +106,7 @@ def _of(kind: SettingKind, *, yaml: bool = True, launchpad: bool = True) -> Mapp
     return {"kind": kind, "yaml": yaml, "launchpad": launchpad}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(eq=True)
 class ExecutionSettings:
     """How an operator is run. ``None`` means that a setting is not given.
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.options.annotations import plain_type
 from dagster_dataops.operators.secrets.secret_options import shown
+from dagster_dataops.override import override
 
 REQUIRED: Final = inspect.Parameter.empty
 _KINDS = (

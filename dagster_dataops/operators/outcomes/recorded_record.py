@@ -11,8 +11,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final, Self
 
-from typing_extensions import override
-
+from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _ABSENT: Final = object()

@@ -34,7 +34,7 @@ _HOLDERS: Final = frozenset(
     | {"huggingface", "variable"}
 )
 _LONGEST: Final = 3  # words of a credential
-_LIMITS: Final = re.compile(
+_LIMITS: Final = (
     r"((request|connect|connection|read|write|http|api|call)_)?timeout(_(s|secs?|seconds|ms))?"
     r"|((max|num)_)?retries|retry_delay|(retry_)?backoff"
 )
@@ -71,7 +71,7 @@ def is_operational_option(name: str, value: object) -> bool:
     if isinstance(value, bool):
         return False
     number = value is None or isinstance(value, (int, float))
-    if _LIMITS.fullmatch(name):
+    if re.fullmatch(_LIMITS, name):
         return number or isinstance(value, tuple)
     return is_endpoint_credential(name) and not isinstance(value, (int, float))
 

@@ -1,6 +1,6 @@
 """Find and hide secrets in texts: by their value in all forms, and by the words beside them."""
 
-import base64
+import binascii
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -134,7 +134,7 @@ def _forms(text: str) -> Iterator[str]:
 def _in_base64(data: bytes) -> Iterator[str]:
     """Yield the characters of base64 texts that depend on ``data`` alone, at each position."""
     for before in range(3):
-        encoded = base64.b64encode(bytes(before) + data).decode()
+        encoded = binascii.b2a_base64(bytes(before) + data, newline=False).decode()
         first = (before * 8 + 5) // 6
         last = (before + len(data)) * 8 // 6
         for part in (encoded[first:last], encoded.rstrip("=")[first:]):

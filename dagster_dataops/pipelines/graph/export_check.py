@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dagster_dataops.configuration import config
-from dagster_dataops.datasets.exporters.endings import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 
@@ -38,6 +37,8 @@ def _target_of(node: OperatorNode) -> tuple[Path, bool] | None:
     if output is None:
         return None
     if not invocation.spec.kind.exports:
+        from dagster_dataops.datasets.exporters.endings import names_file  # only for exports
+
         return (output.expanduser().absolute(), False) if names_file(output) else None
     place = getattr(node.operator, "place", "file")
     path = output.parent if place == "pattern" else output

@@ -4,17 +4,17 @@ The result of a node is called as the node, such as ``upper``, a named output ``
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.signature import nearest
 
 SOURCE: Final = "source"  # the input of the graph
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(eq=True, kw_only=False)
 class OperatorNode:
     """One use of an operator in a graph.
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.foundation.hashing.code_parts import CONSTANT, MODULE, PACKAGE
+from dagster_dataops.override import override
 
 _NO_VALUE: Final = object()
 _BATCHES: Final = "_batch_size"

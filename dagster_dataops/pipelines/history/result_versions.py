@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.versions.keeping import remove_beyond
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
@@ -17,6 +15,7 @@ from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 from dagster_dataops.pipelines.history.node_folder import node_at
 
 _LOCK_SECONDS: Final = 3.0

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
-from typing_extensions import override
 
 from dagster_dataops.errors import DamagedFileError, DataOpsError, StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.streams.core.item_failures import FailureCounter

@@ -6,8 +6,6 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
-from typing_extensions import override
-
 from dagster_dataops.errors import (
     DamagedFileError,
     StreamArgumentError,
@@ -15,6 +13,7 @@ from dagster_dataops.errors import (
     StreamSourceError,
 )
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.override import override
 from dagster_dataops.readers.delimited.cells import CellType, Convert, convert, type_names
 from dagster_dataops.readers.delimited.csv_rows import CsvDialect, Rows, split, unclosed_row_error
 from dagster_dataops.streams.core.arguments import texts

@@ -9,11 +9,11 @@ from email.message import Message
 from typing import Any, ClassVar, Final
 
 import webencodings
-from typing_extensions import override
 from warcio.archiveiterator import ArchiveIterator
 from warcio.statusandheaders import StatusAndHeadersParser
 
 from dagster_dataops.errors import MissingExtraError, StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.readers.warc.http_content import http_content
 from dagster_dataops.readers.warc.warc_frames import (

@@ -10,9 +10,8 @@ from itertools import accumulate
 from typing import Any, Final
 from weakref import finalize
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.item_failures import FailureCounter
 
 MISSING: Final = object()

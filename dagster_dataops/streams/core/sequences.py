@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
 from dagster_dataops.foundation.hashing.values import digest
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import SourceStage, State
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DamagedFileError, StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor

@@ -5,9 +5,8 @@ import threading
 from collections import OrderedDict
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import PathEscapeError, StreamSourceError, UnfitRecordError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.files.descriptors import naming_path, open_descriptor
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DamagedFileError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import BlockwiseCursor, NestingCursor, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.records import WITHOUT_FLOATS, check_integers, decode
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext

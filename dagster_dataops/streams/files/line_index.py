@@ -11,11 +11,10 @@ from itertools import accumulate
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from typing_extensions import override
-
 from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import Readable, read_range
+from dagster_dataops.override import override
 from dagster_dataops.records import decode, parse
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import (

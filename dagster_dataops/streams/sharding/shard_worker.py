@@ -10,10 +10,9 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.foundation.concurrency.fork_safety import leave_inherited_garbage
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.item_failures import (
     FAILED,
     UNSEEN,

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
+from dagster_dataops.override import override
 from dagster_dataops.records import text_of
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
 from dagster_dataops.streams.core.stage import CombinedStage, State
 

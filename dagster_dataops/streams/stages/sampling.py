@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
 from dagster_dataops.streams.core.seeds import RandomNumbers, derive_seed
 from dagster_dataops.streams.core.stage import CombinedStage, ReadContext, State

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import CombinedStage, ReadContext
 

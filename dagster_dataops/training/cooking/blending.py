@@ -12,9 +12,8 @@ from itertools import accumulate, islice, pairwise
 from random import Random
 from typing import Any, ClassVar, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
+from dagster_dataops.override import override
 from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.random_access import (

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import CookerError
+from dagster_dataops.override import override
 from dagster_dataops.records import compact_copy
 from dagster_dataops.streams.core.stage import Stage, State, UnaryStage
 from dagster_dataops.training.cooking.cookers import (

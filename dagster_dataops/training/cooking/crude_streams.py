@@ -6,9 +6,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import InputError, StreamArgumentError, StreamDefinitionError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.sequences import fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs

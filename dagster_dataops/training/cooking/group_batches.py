@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Final, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamStateError
+from dagster_dataops.override import override
 from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.stage import State, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import CookerError, IndexOutdatedError
+from dagster_dataops.override import override
 from dagster_dataops.records import RESTORE_KEY, compact_copy
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.training.cooking.blending import ENTRY

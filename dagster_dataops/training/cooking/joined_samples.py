@@ -10,9 +10,9 @@ from inspect import signature
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import CookerError, MetadatasetError, UnknownSampleError
+from dagster_dataops.override import override
 from dagster_dataops.records import RESTORE_KEY, SOURCES
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess

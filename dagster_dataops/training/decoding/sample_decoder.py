@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import MissingExtraError
+from dagster_dataops.override import override
 from dagster_dataops.training.decoding.image_decoding import (
     check_packages,
     decoded_image,

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from typing_extensions import override
-
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.streams.files.remote import file_details, identity_of, is_url
 from dagster_dataops.training.filestores.cache_folder import KeptFile
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool

@@ -5,10 +5,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from dagster_dataops.errors import InputError, PathEscapeError, StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
+from dagster_dataops.override import override
 from dagster_dataops.streams.files.listing import files_below, relative_path
 from dagster_dataops.streams.files.remote import (
     file_details,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import xxhash
-from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.override import override
 
 _T = TypeVar("_T")
 

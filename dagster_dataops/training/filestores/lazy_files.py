@@ -6,9 +6,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from typing_extensions import override
-
 from dagster_dataops.errors import InputError
+from dagster_dataops.override import override
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info

@@ -3,8 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from typing_extensions import override
-
+from dagster_dataops.override import override
 from dagster_dataops.records import SOURCES
 
 

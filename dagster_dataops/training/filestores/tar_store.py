@@ -8,9 +8,8 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DuplicateKeyError
+from dagster_dataops.override import override
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.training.filestores.energon.energon_layout import (
     META,

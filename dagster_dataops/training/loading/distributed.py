@@ -4,9 +4,8 @@ import logging
 import os
 from typing import Any, Final, get_args
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamDefinitionError
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.ranks import (
     WorldRank,
     checked_rank,

@@ -4,8 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
-from typing_extensions import override
-
+from dagster_dataops.override import override
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.training.loading.seed_generator import SeedGenerator
 

@@ -3,9 +3,8 @@
 import json
 from contextlib import ExitStack
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamStateError
+from dagster_dataops.override import override
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.training.loading.reading_service import (
     CheckpointableReadingServiceInterface,

@@ -10,9 +10,9 @@ import types
 from typing import Any
 
 import cloudpickle
-from typing_extensions import override
 
 from dagster_dataops.errors import StreamArgumentError
+from dagster_dataops.override import override
 from dagster_dataops.records import text_of
 
 _SHARED = (types.FunctionType, types.ModuleType, type)

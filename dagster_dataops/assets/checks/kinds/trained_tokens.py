@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
 from dagster_dataops.assets.checks.findings import Finding, Violations
 from dagster_dataops.assets.checks.inspectors import Inspected, RecordInspector
@@ -14,6 +12,7 @@ from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.assets.metadata.training_metadata import samples
 from dagster_dataops.errors import ConfigurationError, DefinitionError, MissingExtraError
 from dagster_dataops.foundation.quantities import counted, percentage
+from dagster_dataops.override import override
 from dagster_dataops.records import NOT_TRAINED, Record
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from typing_extensions import override
-
 from dagster_dataops.library.documents.formats.document import (
     Limits,
     checked_page,
@@ -17,6 +15,7 @@ from dagster_dataops.library.documents.formats.document import (
 )
 from dagster_dataops.library.documents.formats.web_pages import HtmlDocument, decoded
 from dagster_dataops.library.documents.formats.zipped_parts import ZippedParts, joined_name
+from dagster_dataops.override import override
 
 _CONTAINER: Final = "META-INF/container.xml"
 _ENCRYPTION: Final = "META-INF/encryption.xml"

@@ -8,8 +8,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.datasets.file_values.completeness.documents import (
     PDF_END,
     PDF_HEAD,
@@ -29,6 +27,7 @@ from dagster_dataops.library.documents.formats.document import (
 )
 from dagster_dataops.library.documents.formats.pdf_lines import markdown_of_lines, text_lines
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.override import override
 
 _DATE: Final = re.compile(
     r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?'?|Z)?"

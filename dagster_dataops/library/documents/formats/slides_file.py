@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from typing_extensions import override
-
 from dagster_dataops.files import File
 from dagster_dataops.library.documents.formats.document import (
     Limits,
@@ -22,6 +20,7 @@ from dagster_dataops.library.documents.formats.office_parts import (
     content_of,
     stored_images,
 )
+from dagster_dataops.override import override
 
 _P: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from typing_extensions import override
-
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File, type_of_content
 from dagster_dataops.library.documents.formats.document import (
@@ -23,6 +21,7 @@ from dagster_dataops.library.documents.formats.document import (
 from dagster_dataops.library.html import page_data
 from dagster_dataops.library.html.html_source import is_deep, readable, too_deep
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.override import override
 
 _DATA: Final = re.compile(r"data:(?P<type>[\w.+/-]*)[^,]{0,100}?(?P<coded>;base64)?,")
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"

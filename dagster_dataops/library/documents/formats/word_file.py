@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from typing_extensions import override
-
 from dagster_dataops.files import File
 from dagster_dataops.library.documents.formats.document import (
     Limits,
@@ -36,6 +34,7 @@ from dagster_dataops.library.documents.formats.word_texts import (
     plain_text,
 )
 from dagster_dataops.library.documents.formats.zipped_parts import Relation
+from dagster_dataops.override import override
 
 _TWIPS: Final = 20  # a point
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, UnfitRecordError
 from dagster_dataops.foundation.selectors.grammar import EVERY, Path
 from dagster_dataops.foundation.selectors.selector import Selector
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.stages.grouping.arrays import is_array, padded, stacked
 

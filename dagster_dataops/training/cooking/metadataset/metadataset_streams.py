@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import CookerError
 from dagster_dataops.foundation.hashing.values import digest
+from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.training.cooking.cookers import (

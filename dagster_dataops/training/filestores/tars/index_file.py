@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple, Self
 from zlib import crc32
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.errors import DuplicateKeyError
+from dagster_dataops.override import override
 from dagster_dataops.training.filestores.tars.index_cache import locked
 from dagster_dataops.training.filestores.tars.shard_scan import (
     KEY,

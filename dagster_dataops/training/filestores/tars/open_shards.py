@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from typing_extensions import override
-
 from dagster_dataops.errors import IndexOutdatedError, StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.remote import RemoteFile, is_url
 from dagster_dataops.training.filestores.tars.shard_scan import (

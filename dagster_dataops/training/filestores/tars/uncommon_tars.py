@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.override import override
 from dagster_dataops.streams.files.contents import Content, ContentFile
 from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.tars.tar_headers import BLOCK, damaged, torn
