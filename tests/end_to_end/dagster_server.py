@@ -57,6 +57,11 @@ import {modules}
 
 defs = dg.Definitions.merge(*(module.defs for module in ({modules},)))
 """
+_WARM = """
+from warm_runs import start_warm
+
+start_warm("served")
+"""
 SOUND = """
 from dagster_dataops import data_register
 
@@ -137,6 +142,7 @@ class DagsterServer:
             first, serves all: each location costs two processes, and each of them seconds.
         folder: The folder of these files.
         environment: Variables that the server has.
+        warm: Whether the server forks its runs from a process with all imports, see `warm_runs`.
     """
 
     def __init__(
@@ -146,6 +152,7 @@ class DagsterServer:
         pipelines: Sequence[str] = (SLOW,),
         folder: Path = HERE,
         environment: Mapping[str, str] = MappingProxyType({}),
+        warm: bool = False,
     ) -> None:
         self.home = home
         self._environment = environment
@@ -154,9 +161,10 @@ class DagsterServer:
         self.location = pipelines[0]
         (home / "workspace.yaml").write_text(_WORKSPACE.format(name=self.location))
         modules = ", ".join(f"{name}_pipeline" for name in pipelines)
-        (home / "served.py").write_text(_SERVED.format(modules=modules))
+        served = _SERVED.format(modules=modules)
+        (home / "served.py").write_text(served + _WARM if warm else served)
         (home / "fragile.py").write_text(BUGGY)
-        for module in ("paced.py", "served_settings.py"):
+        for module in ("paced.py", "served_settings.py", "warm_runs.py"):
             shutil.copy(HERE / module, home)
         for name in pipelines:
             shutil.copy(folder / f"{name}_pipeline.py", home)
