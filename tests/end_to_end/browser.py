@@ -107,9 +107,16 @@ class Browser:
 
     # ------------------------------------------------------------ acting
 
+    def leave(self) -> None:
+        """Leave the page while a run goes on: an open one keeps asking the server for news."""
+        self.page.goto("about:blank")
+
     @contextmanager
     def launching(self) -> Iterator[list[str]]:
-        """Expect that the block launches a run; its id is in the list afterwards."""
+        """Expect that the block launches a run; its id is in the list afterwards.
+
+        The page is left then.
+        """
         launched: list[str] = []
         with self.page.expect_response(lambda r: _LAUNCH in (r.request.post_data or "")) as answer:
             yield launched
@@ -117,6 +124,7 @@ class Browser:
         found = _RUN.search(text)
         assert found, text
         launched.append(found.group(1))
+        self.leave()
 
     def click(self, name: str) -> str:
         """Click a button that launches a run, and return its id."""
