@@ -22,6 +22,7 @@ from tests.assets.helpers import read_jsonl
 from tests.command_line import main
 from tests.faults.cases import cases
 from tests.faults.crashing import wait_until
+from tests.faults.warm_starts import warm_interpreter
 
 pytestmark = [  # Pipes itself uses names that Dagster has deprecated or previews
     pytest.mark.filterwarnings("ignore:.*PipesMessageReader.expected_writer_count"),
@@ -173,6 +174,22 @@ def _settled(root: Path) -> Iterator[Path]:
     """Yield the files with settled records of unfinished results."""
     found = root.rglob("checkpoints/*/segment*")
     return (path for path in found if path.stat().st_size > 0)
+
+
+WARM = ("dagster_dataops.__main__", "dagster_dataops.assets.preload", "dagster_pipes")
+
+
+@pytest.fixture(autouse=True)
+def _without_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Pipes fork Python's processes from one that has imported Dagster: it takes 2 seconds."""
+
+    def started(command: list[str], cwd: str | None, env: dict[str, str], **given: Any) -> Any:
+        if command[0] != sys.executable:
+            return subprocess.Popen(command, cwd=cwd, env=env, **given)
+        folder = Path(cwd or Path.cwd())
+        return warm_interpreter(*WARM).start(command[1:], 1, folder=folder, environment=env)
+
+    monkeypatch.setattr("dagster._core.pipes.subprocess.Popen", started)
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ def served(
         tmp_path_factory.mktemp("dagster") / "home",
         pipelines=(SLOW, "browsed", "models", "partitioned", "reported"),
         environment={"DATAOPS_LLM_BASE_URL": model.address},
+        warm=True,
     )
     try:
         yield started

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import psutil
 import pytest
 
 from tests.end_to_end.dagster_server import until
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "celery" / "definitions.py"
@@ -34,6 +34,18 @@ def _missing() -> str:
 
 
 pytestmark = [pytest.mark.skipif(bool(_missing()), reason=_missing()), pytest.mark.timeout(1200)]
+
+
+WARM = (
+    "celery.bin.celery",
+    "celery.concurrency.prefork",
+    "celery.worker",
+    "dagster._cli",
+    "dagster_celery.app",
+    "dagster_celery.tasks",
+    "dagster_dataops.assets.preload",
+    "kombu.transport.redis",
+)
 
 
 class Machines:
@@ -55,29 +67,27 @@ class Machines:
         # Two workers at once would both create the tables of the instance.
         with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
             instance.get_run_records(limit=1)
-        self._started = [
-            self._start("redis-server", "--port", "0", "--unixsocket", "redis", "--save", "")
+        redis = ("redis-server", "--port", "0", "--unixsocket", "redis", "--save", "")
+        self._started: list[subprocess.Popen[bytes] | StartedProcess] = [
+            subprocess.Popen(redis, cwd=folder, stdout=subprocess.DEVNULL)
         ]
         until((folder / "redis").exists, "Redis")
         self.workers = [self._worker(name) for name in ("one", "two")]
 
-    def _worker(self, name: str) -> "subprocess.Popen[bytes]":
+    def _worker(self, name: str) -> StartedProcess:
         broker = ("-b", self._broker, "--result-backend", self._broker)
         options = ("-l", "INFO", "-Q", "dagster", "-c", "1", "-n", f"{name}@%h")
-        app = (sys.executable, "-m", "celery", "-A", "dagster_celery.app", *broker)
+        app = ("-m", "celery", "-A", "dagster_celery.app", *broker)
         started = self._start(*app, "worker", "--disable-prefetch", *options, log=name)
         self._started.append(started)
         until(lambda: "ready." in (self.folder / name).read_text(), f"worker {name}", pause=0.2)
         return started
 
-    def _start(self, *command: str, log: str = "log") -> "subprocess.Popen[bytes]":
+    def _start(self, *command: str, log: str) -> StartedProcess:
+        """Start a process of Python, forked from one that has imported Dagster and Celery."""
         with (self.folder / log).open("wb") as output:
-            return subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=self._environment(),
-                stdout=output,
-                stderr=subprocess.STDOUT,
+            return warm_interpreter(*WARM).start(
+                command, output.fileno(), folder=self.folder, environment=self._environment()
             )
 
     def _environment(self) -> dict[str, str]:
@@ -89,11 +99,11 @@ class Machines:
             "SHARDS_FOLDER": str(self.folder),
         }
 
-    def run(self, shard: str) -> "subprocess.Popen[bytes]":
+    def run(self, shard: str) -> StartedProcess:
         """Start a run of one partition."""
         tags = json.dumps({"dagster/partition": shard})
         job = ("job", "execute", "-f", str(EXAMPLE), "-j", "shards_pipeline", "--tags", tags)
-        started = self._start(sys.executable, "-m", "dagster", *job, log=f"run_{shard}")
+        started = self._start("-m", "dagster", *job, log=f"run_{shard}")
         self._started.append(started)
         return started
 

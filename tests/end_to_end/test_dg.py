@@ -49,7 +49,15 @@ def defs():
     return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
 """
 
-
+# What ``dg`` imports on its first use.
+WARM = (
+    "dagster_dataops.assets.components.component",
+    "dagster_dataops.assets.preload",
+    "dagster_dg_cli.cli.api.cli_group",
+    "dagster_dg_cli.cli.check",
+    "dagster_dg_cli.cli.dev",
+    "dagster_dg_core.component",
+)
 _DG = "from dagster_dg_cli.cli import main; main()"
 
 
@@ -101,7 +109,7 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
-    with WarmPython("dagster_dg_cli.cli", "dagster_dataops.assets.definitions") as python:
+    with WarmPython(*WARM) as python:
         yield made_project(tmp_path_factory, python)
 
 

@@ -24,6 +24,7 @@ def test_a_kill_costs_the_calls_in_flight_and_a_termination_none(
     run = browser.click("Materialize")
     until(lambda: model.stats()["answered"] >= 1.5 * IN_FLIGHT, "answers of the model")
     os.kill(server.calls("models")[-1].process, signal.SIGKILL)
+    server.finish(run, "FAILURE")
     browser.open_run(run, "RUN_FAILURE")
     browser.photograph("models_killed")
     until(lambda: not model.stats()["in_flight"], "the end of the calls in flight")
@@ -43,6 +44,7 @@ def test_a_kill_costs_the_calls_in_flight_and_a_termination_none(
     browser.open_log(last, "explained:", "resuming:")
     browser.see(COSTS)
     browser.photograph("models_resumed")
+    browser.leave()
     server.finish(last, "SUCCESS")
     stats = model.stats()
     assert stats["distinct"] == RECORDS

@@ -55,7 +55,7 @@ def queued(
 ) -> Iterator[DagsterServer]:
     """Return a server whose instance is in PostgreSQL."""
     home = tmp_path_factory.mktemp("queued") / "home"
-    started = DagsterServer(home, COMMON + database.settings + QUEUE)
+    started = DagsterServer(home, COMMON + database.settings + QUEUE, warm=True)
     try:
         yield started
     finally:

@@ -14,30 +14,16 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops import RunReport, data_register
+from dagster_dataops import RunReport
 from dagster_dataops.errors import RecordError
 from tests.end_to_end import slurm_stand_in as slurm
+from tests.end_to_end.slurm_operator import works
 from tests.execution.helpers import Listener, node, run, write_input
 from tests.faults.crashing import wait_until
 from tests.nodes import ResumePolicy
 from tests.registries import concurrency_modes
 
 FOLDER = Path(__file__).parents[2] / "examples" / "slurm"
-GROUP = "data.slurm_tests"
-
-
-@data_register(GROUP)
-def works(record, seconds=0.0, flag=""):
-    """Act on ``record["do"]``; a flag file makes a death happen once."""
-    import time
-
-    time.sleep(seconds)
-    if record["do"] == "fail":
-        raise ValueError(f"record {record['n']}")
-    if record["do"] == "die" and not (flag and Path(flag).exists()):
-        Path(flag or os.devnull).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return [record] * (record["n"] % 3)
 
 
 @pytest.fixture
@@ -118,7 +104,7 @@ def test_a_killed_task_is_done_again_from_its_last_record_on(tmp_path: Path, pla
         os.killpg(next(iter(_running(folder).values())), signal.SIGKILL)
 
     listener = _When(20, kill)
-    _both(tmp_path, _input(tmp_path), listener, seconds=0.02)
+    _both(tmp_path, _input(tmp_path), listener, seconds=0.05)
     assert any("a task ended (FAILED) at byte" in note for note in listener.notes)
 
 
@@ -127,7 +113,7 @@ def test_a_cancelled_task_is_done_again_and_a_cancelled_array_ends_the_run(
 ) -> None:
     folder, dataset = tmp_path / "slurm", _input(tmp_path)
     listener = _When(20, lambda: slurm.scancel(folder, [next(iter(_running(folder)))]))
-    _both(tmp_path, dataset, listener, seconds=0.02)
+    _both(tmp_path, dataset, listener, seconds=0.05)
     assert any("a task ended (CANCELLED)" in note for note in listener.notes)
 
     def cancel() -> None:
@@ -135,7 +121,7 @@ def test_a_cancelled_task_is_done_again_and_a_cancelled_array_ends_the_run(
             slurm.scancel(folder, [job])
 
     other = node(tmp_path / "other")
-    operator = works(_concurrency_mode="slurm", seconds=0.05)
+    operator = works(_concurrency_mode="slurm", seconds=0.15)
     with pytest.raises(place.SlurmError, match="the tasks were cancelled; run again to continue"):
         run(operator, dataset, other, progress=_When(20, cancel))
     again = Listener()
@@ -196,7 +182,7 @@ def test_a_killed_head_resumes_and_ends_the_tasks_that_it_has_left(
         from pathlib import Path
         from dagster_dataops import JsonlDataset, register_workplace
         from slurm_array import SlurmArray
-        from tests.end_to_end.test_slurm import works
+        from tests.end_to_end.slurm_operator import works
         from tests.execution.helpers import node, run
         place = SlurmArray({str(tmp_path / "shared")!r}, task_bytes=2000, poll_seconds=0.1)
         register_workplace("slurm", place, default_workers=3)
