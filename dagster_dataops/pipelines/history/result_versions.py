@@ -168,6 +168,8 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
         place.manifest: part.fingerprint for place, part in version.manifest.parts(node).values()
     }
     for published in function_of_part("published_nodes")([root]):
+        if published.error is not None:
+            raise published.error
         read = [
             (place, digest) for place, digest in _inputs(published.manifest) if place in contents
         ]
