@@ -36,6 +36,7 @@ from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of,
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
 from dagster_dataops.foundation.places.bucket import (
+    VERSIONS,
     BucketFile,
     Location,
     StoreBucket,
@@ -296,7 +297,7 @@ class PublishedObjects:
             place: A name that no other publication of this node uses.
             path: Of the file in the working copy.
         """
-        return f"{self.key}/.versions/{place}/{path.relative_to(self.folder).as_posix()}"
+        return f"{self.key}/{VERSIONS}/{place}/{path.relative_to(self.folder).as_posix()}"
 
     def remove_stale(self, head: NodeHead) -> None:
         """Delete the copy of a result that is not the published one, which is in the bucket."""
@@ -468,8 +469,8 @@ class PublishedObjects:
             first: The number by which this attempt took the node over; 0 if it did not.
         """
         old = self.objects_of(seen) if seen else set()
-        for name in self.store.names(f"{self.key}/.versions") if first else ():
-            number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
+        for name in self.store.names(f"{self.key}/{VERSIONS}") if first else ():
+            number = name.removeprefix(f"{self.key}/{VERSIONS}/").split("-")[0]
             if number.isdecimal() and int(number) < first:
                 old.add(name)
         self.store.remove(sorted(old - used))
