@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.checkpoints.places.placement import make_whole
 from dagster_dataops.checkpoints.places.working_copies import clean
+from dagster_dataops.checkpoints.publish.other_versions import check_format
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.datasets.file_values.unnamed_files import GRACE_DAYS, prune_files
 from dagster_dataops.errors import DataOpsError
@@ -126,7 +126,7 @@ def _prune_files(arguments: argparse.Namespace) -> str:
     options = config.storage_options
     root = root_setting("ROOT", arguments.root, options)
     also = [root_setting("--also", place, options) for place in arguments.also]
-    _, text = prune_files(root, Manifest.parse, arguments.days, also, delete=arguments.yes)
+    _, text = prune_files(root, check_format, arguments.days, also, delete=arguments.yes)
     return text
 
 

@@ -1,8 +1,12 @@
 """Tests of dagster_dataops.errors."""
 
 import copy
+import importlib
+import inspect
 import pickle
-from typing import get_type_hints
+import re
+from pathlib import Path
+from typing import get_origin, get_type_hints
 
 import pytest
 
@@ -37,6 +41,55 @@ def test_an_error_survives_pickle(cls, protocol):
     assert str(again) == str(error)
     assert vars(again) == vars(error)
     assert again.args == error.args
+
+
+CLASS = re.compile(
+    r"^class \w+\((?:\w*(?:Error|Exception|Warning|SkipItem|EndsCall))\b", re.MULTILINE
+)
+
+
+def exceptions_of_all_modules():
+    """Return all classes of exceptions, also those of modules that are imported when used."""
+    package = Path(errors.__file__).parent
+    for path in package.rglob("*.py"):
+        if CLASS.search(path.read_text()):
+            parts = path.relative_to(package.parent).with_suffix("").parts
+            importlib.import_module(".".join(parts))
+    return [cls for cls in every_subclass(BaseException) if cls.__module__.startswith(package.name)]
+
+
+def constructed(cls):
+    """Return an exception with a value of its type for each argument of its class."""
+    if issubclass(cls, DataOpsError):
+        return cls(*(value_of(get_type_hints(cls).get(name, str)) for name in cls.facts))
+    if "__init__" not in vars(cls):
+        return cls("some text")
+    values = [
+        (each, value_of(get_type_hints(cls.__init__)[each.name]))
+        for each in list(inspect.signature(cls.__init__).parameters.values())[1:]
+    ]
+    at_place = [value for each, value in values if each.kind is not each.KEYWORD_ONLY]
+    by_name = {each.name: value for each, value in values if each.kind is each.KEYWORD_ONLY}
+    return cls(*at_place, **by_name)
+
+
+def value_of(kind):
+    """Return a value of a type; of a named tuple one with values for all fields without default."""
+    if issubclass(plain := get_origin(kind) or kind, tuple):
+        fields = [name for name in plain._fields if name not in plain._field_defaults]
+        return plain(*(value_of(get_type_hints(plain)[name]) for name in fields))
+    return {bool: True, list: [3], BaseException: None}.get(plain, SAMPLES.get(plain, "a text"))
+
+
+def test_every_exception_of_the_package_survives_pickle():
+    classes = exceptions_of_all_modules()
+    assert len(classes) > 120
+    for cls in classes:
+        error = constructed(cls)
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again), again.args) == (
+            cls, str(error), vars(error), error.args
+        ), cls  # fmt: skip
 
 
 @each("cls", ALL)

@@ -11,7 +11,9 @@ from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.runtime.asset_paths import folder_of, safe_part
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.places.result_trees import ResultTree, tree_of
+from dagster_dataops.checkpoints.publish.other_versions import check_format
 from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.datasets.file_values.unnamed_files import files_below
 from dagster_dataops.datasets.published_files import PARTITIONS
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.root import Root
@@ -69,6 +71,7 @@ def prune(
     Raises:
         ConfigurationError: The root is not a folder, a module has no definitions, they have no
             assets, or no asset has a folder below the root.
+        NewerVersionError: A newer version has written to an unused folder.
         FolderLockedError: A run works in a folder that is to be deleted.
         StorageError: The store refuses.
     """
@@ -78,6 +81,9 @@ def prune(
     if not any(map(tree.exists, known.partitions)):
         raise ConfigurationError("ROOT", root, "the root of these definitions: no asset is there")
     unused = [UnusedFolder(path, tree.size(path)) for path in _unused(place.path, known, tree)]
+    for folder in unused:  # a newer version may name the folders of assets by other rules
+        for data, file in files_below(place.at(folder.path)).formatted():
+            check_format(data, file)
     if delete:
         for folder in unused:
             tree.delete(folder.path)

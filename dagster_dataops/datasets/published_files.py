@@ -9,6 +9,7 @@ RESULT: Final = f"_results.{PLAIN}"
 _ENDINGS: Final = tuple(f"_results.{form}" for form in FORMS)
 MANIFEST: Final = f"{RESULT}.json"
 CHECKPOINTS: Final = "checkpoints"  # the folder of unfinished runs
+JOURNAL: Final = "journal"  # of an unfinished run, in a folder there
 OTHER_VERSIONS: Final = ".other_versions"  # what other versions of this package have written
 PARTITIONS: Final = "partitions"  # the folder of the partitions of a node
 HISTORY: Final = ".history"  # the folder of earlier results

@@ -114,7 +114,7 @@ class OperatorExecutor:
             )
         contents = existing(folder.checkpoints, lock.segments)
         attempt.continues = bool(contents)
-        for text in notes_on(folder, contents):
+        for text in notes_on(folder, contents, keeps=bool(attempt.settings.keep_versions)):
             attempt.warn(text)
         contents = [content for content in contents if not content.foreign]
         with removed_afterwards(folder.input), attempt.resources:

@@ -21,7 +21,7 @@ def terms_of(use: "Invocation") -> ReadTerms | None:
         The facts; ``None`` if the whole record counts: for an operator that declares nothing or
         returns records for whole windows, and for a chain with such a part.
     """
-    if use.spec.batch == "forward_window":
+    if use.spec.by_window:
         return None
     return _of_chain(use.uses) if use.spec.parts else _of_operator(use)
 

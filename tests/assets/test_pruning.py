@@ -129,6 +129,20 @@ def test_folders_are_deleted_only_if_asked(
 
 
 @pytest.mark.slow
+def test_nothing_is_deleted_where_a_newer_version_has_written(
+    location: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location("other.py", name="gone")
+    file = location("new.py")
+    root = tmp_path / "root"
+    manifest = root / "gone/clean/clean_results.jsonl.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"6-little"', b'"7-little"'))
+    assert main(["prune", str(root), "-f", str(file), "--yes"]) == 1
+    assert f"{manifest} has format 7-little, of a newer version" in capsys.readouterr().err
+    assert (root / "gone/split").exists()
+
+
+@pytest.mark.slow
 def test_all_code_locations_of_a_root_are_given_together(
     location: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -42,6 +43,41 @@ def _started(folder: Path, code: str, *arguments: str) -> StartedProcess:
             folder=folder,
             environment={"PATH": os.environ["PATH"], "ONE": "1"},
         )
+
+
+_USER = """
+import os, sys, time
+from pathlib import Path
+from tests.faults.warm_starts import WarmInterpreter
+
+with open(os.devnull, "w") as output:
+    Path("script.py").write_text("import os; open('parent', 'w').write(str(os.getppid()))")
+    warm = WarmInterpreter([], dict(os.environ))
+    process = warm.start(["script.py"], output.fileno(), folder=os.getcwd(), environment={})
+    process.wait()
+if not os.fork():  # it holds the channel
+    time.sleep(60)
+    os._exit(0)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_interpreter_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", _USER]
+    user = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, start_new_session=True
+    )
+    with killed_at_exit(user):
+        assert user.stdout is not None
+        assert user.stdout.readline() == b"ready\n"
+        interpreter = os.pidfd_open(int((tmp_path / "parent").read_text()))
+        try:
+            os.kill(user.pid, signal.SIGKILL)
+            assert select.select([interpreter], [], [], 30)[0]
+        finally:
+            os.close(interpreter)
 
 
 def test_it_has_what_a_new_interpreter_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

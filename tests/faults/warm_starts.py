@@ -80,14 +80,14 @@ class StartedProcess:
 
 
 class WarmInterpreter:
-    """Starts processes. It is no child of this process, and ends with it."""
+    """Starts processes. It is no child of this process, and ends with it, however it ends."""
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             descriptor = theirs.fileno()
             subprocess.run(
-                [sys.executable, __file__, str(descriptor), *modules],
+                [sys.executable, __file__, str(descriptor), str(os.getpid()), *modules],
                 stdin=subprocess.DEVNULL,
                 env={**environment, "PYTHONPATH": str(_ROOT)},
                 pass_fds=[descriptor],
@@ -150,17 +150,26 @@ def _receive(place: socket.socket) -> int:
 
 
 class _Service:
-    """Forks once for each order."""
+    """Forks once for each order.
 
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
+    Args:
+        channel: Where orders come from.
+        parent: The pidfd of the process that gives them. Its death does not close the channel if a
+            process that was forked from it holds the other end.
+    """
+
+    def __init__(self, channel: socket.socket, parent: int) -> None:
+        self._channel, self._parent = channel, parent
         self._running: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: id, socket
         self._zombies: dict[socket.socket, int] = {}
 
     def next_order(self) -> dict[str, Any] | None:
         """Return an order in each forked process, and ``None`` at the end."""
         while True:
-            for ready in select.select([self._channel, *self._running, *self._zombies], [], [])[0]:
+            places = [self._parent, self._channel, *self._running, *self._zombies]
+            for ready in select.select(places, [], [])[0]:
+                if ready == self._parent:
+                    return None
                 if ready in self._running:
                     self._report_end(ready)
                 elif ready in self._zombies:
@@ -192,7 +201,7 @@ class _Service:
         others = (other for _, other in self._running.values())
         for place in (client, self._channel, *others, *self._zombies):
             place.close()
-        for pidfd in self._running:
+        for pidfd in (self._parent, *self._running):
             os.close(pidfd)
 
     def _report_end(self, pidfd: int) -> None:
@@ -223,7 +232,8 @@ def _run(command: list[str], folder: str, environment: dict[str, str]) -> None:
     exec(compile(script.read_bytes(), str(script), "exec"), main.__dict__)  # noqa: S102
 
 
-def _serve(channel: int, modules: Sequence[str]) -> dict[str, Any] | None:
+def _serve(channel: int, parent: int, modules: Sequence[str]) -> dict[str, Any] | None:
+    watched = os.pidfd_open(parent)  # it waits for the end of this process
     if os.fork():
         return None
     del sys.path[0]  # the folder of this file
@@ -232,10 +242,10 @@ def _serve(channel: int, modules: Sequence[str]) -> dict[str, Any] | None:
     gc.collect()
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "another thread could hold a lock"
-    return _Service(socket.socket(fileno=channel)).next_order()
+    return _Service(socket.socket(fileno=channel), watched).next_order()
 
 
 if __name__ == "__main__":
-    _order = _serve(int(sys.argv[1]), sys.argv[2:])
+    _order = _serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
     if _order is not None:
         _run(**_order)

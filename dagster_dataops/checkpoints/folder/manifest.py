@@ -13,9 +13,8 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import (
-    is_newer,
+    check_not_newer,
     is_read,
     noted_format,
     with_mark,
@@ -46,7 +45,7 @@ from dagster_dataops.datasets.published_files import (
     result_name,
 )
 from dagster_dataops.datasets.writer import write_records
-from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
+from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
@@ -391,7 +390,7 @@ class Manifest:
         """
         try:
             content = without_mark(orjson.loads(data), COMPRESSED)
-            _check_not_newer(_format_in(content), path)
+            check_not_newer(_format_in(content), path)
             known = {name: value for name, value in content.items() if name in _TYPES}
             loaded = cls(**{**known, "outputs": _outputs_in(content)})
         except (TypeError, AttributeError, orjson.JSONDecodeError):
@@ -547,15 +546,10 @@ def unreadable(path: LocalFile) -> str | None:
         written_format = _format_in(without_mark(orjson.loads(data), COMPRESSED))
     except (AttributeError, orjson.JSONDecodeError):
         return ""
-    _check_not_newer(written_format, path)
+    check_not_newer(written_format, path)
     if written_format and not is_read(written_format):  # empty for that of a source
         return written_format
     return "" if Manifest.parse(data, path) is None else None
-
-
-def _check_not_newer(format_: str, path: LocalFile) -> None:
-    if is_newer(format_):
-        raise NewerVersionError(str(path), format_, FORMAT)
 
 
 def _is_output(facts: object) -> bool:

@@ -21,7 +21,7 @@ from dagster_dataops.checkpoints.journal.frames import (
 from dagster_dataops.checkpoints.journal.positions import Position, unpack_position
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import read_if_there, storage
-from dagster_dataops.errors import StorageError
+from dagster_dataops.errors import NewerVersionError, StorageError
 
 # A format that begins with its number, or one of any number with features that are not known.
 _NUMBERED: Final = re.compile(r"0*([0-9]+)", re.ASCII)
@@ -29,6 +29,7 @@ _WITH_MORE: Final = re.compile(r"[0-9]+-[a-z]+ with .+", re.DOTALL)
 _MAGIC: Final = re.compile(r"DOJ.", re.DOTALL)  # see `format_of`
 _DIGITS: Final = 9  # of a number that is compared; all longer ones are newer
 _HEAD_BYTES: Final = 1 << 20  # of a journal; its first frame is that of its first attempt
+PARTS_MARK: Final = "parts"  # see `with_mark`: of a head in a bucket that names lists of parts
 
 
 class AttemptEntry(NamedTuple):
@@ -137,6 +138,16 @@ def is_newer(format_: str) -> bool:
     return match is not None and (len(match[1]) > _DIGITS or int(match[1]) > NUMBER)
 
 
+def check_not_newer(format_: str, place: object) -> None:
+    """Check that a format is not that of a later version of this package.
+
+    Raises:
+        NewerVersionError: It is; the error names the place.
+    """
+    if is_newer(format_):
+        raise NewerVersionError(str(place), format_, FORMAT)
+
+
 def _first_format(data: bytes) -> str:
     """Return the format that the first attempt of a journal names; empty if none does."""
     frames = (frame for frame in read_frames(data) if frame.kind == FrameKind.ATTEMPT)
@@ -151,11 +162,15 @@ def format_of(path: Path) -> str:
     """
     try:
         with storage(path, "read the journal"), path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+            return format_at_start(file.read(_HEAD_BYTES))
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return ""
         raise
+
+
+def format_at_start(head: bytes) -> str:
+    """Return the format of a journal that begins with these bytes; empty if it is unknown."""
     for frame in read_frames(head):
         if frame.kind == FrameKind.ATTEMPT and (noted := format_in(_object(frame.payload))):
             return noted

@@ -7,6 +7,7 @@ head names them; of a file in parts, neither are the objects with the parts.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -80,6 +81,10 @@ class KeptHeads:
     def _keys_of(self, numbers: Iterable[int]) -> set[str]:
         files = (self.content(number).get("home", {}).get("files", {}) for number in numbers)
         return {key for listed in files for key in objects_of(self._store, listed)}
+
+    def path(self, folder: Path, number: int) -> Path:
+        """Return the path of a head below the folder of the node in a working copy."""
+        return folder / HISTORY / f"{number:0{_DIGITS}d}{_ENDING}"
 
     def _object(self, number: int) -> str:
         return f"{self._key}/{HISTORY}/{number:0{_DIGITS}d}{_ENDING}"

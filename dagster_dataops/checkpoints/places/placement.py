@@ -42,6 +42,7 @@ def make_whole(place: Root) -> dict[str, int]:
     Raises:
         ConfigurationError: It is in no bucket.
         LostError: A run has published meanwhile.
+        NewerVersionError: A newer version has published one.
         StorageError: The store cannot be reached.
     """
     if place.bucket is None:

@@ -19,7 +19,13 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.journal_reader import with_mark, without_mark
+from dagster_dataops.checkpoints.journal.journal_reader import (
+    PARTS_MARK,
+    check_not_newer,
+    noted_format,
+    with_mark,
+    without_mark,
+)
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
 from dagster_dataops.checkpoints.places.kept_heads import KeptHeads, objects_of
 from dagster_dataops.checkpoints.places.uploaded_draft import is_large, uploading
@@ -30,6 +36,7 @@ from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of,
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
 from dagster_dataops.foundation.places.bucket import (
+    VERSIONS,
     BucketFile,
     Location,
     StoreBucket,
@@ -37,14 +44,13 @@ from dagster_dataops.foundation.places.bucket import (
 )
 from dagster_dataops.foundation.places.joined_object import is_list, readable
 from dagster_dataops.foundation.places.open_stores import writing
-from dagster_dataops.foundation.places.opening import FORMS
+from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
 _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
-_PARTS: Final = "parts"  # the mark of a head that names lists of parts
 
 
 class NodeHead(NamedTuple):
@@ -130,7 +136,7 @@ class PublishedObjects:
         with suppress(orjson.JSONDecodeError):
             content = orjson.loads(entry[0])
         place = f"{self.store.url}/{self._head_key}"
-        return NodeHead(without_mark(checked_head(content, self.key, place), _PARTS), entry[1])
+        return NodeHead(without_mark(checked_head(content, self.key, place), PARTS_MARK), entry[1])
 
     def is_published(self) -> bool:
         """Return whether the node has a head."""
@@ -291,7 +297,7 @@ class PublishedObjects:
             place: A name that no other publication of this node uses.
             path: Of the file in the working copy.
         """
-        return f"{self.key}/.versions/{place}/{path.relative_to(self.folder).as_posix()}"
+        return f"{self.key}/{VERSIONS}/{place}/{path.relative_to(self.folder).as_posix()}"
 
     def remove_stale(self, head: NodeHead) -> None:
         """Delete the copy of a result that is not the published one, which is in the bucket."""
@@ -386,6 +392,7 @@ class PublishedObjects:
 
         Raises:
             LostError: A run has published meanwhile.
+            NewerVersionError: A newer version has published them.
             ResultMissingError: There is no result, or it is not what its manifest says.
             StorageError: The store cannot be reached.
         """
@@ -393,6 +400,8 @@ class PublishedObjects:
             seen, known = self.head(), self._known()
             if seen is None:
                 raise ResultMissingError(f"{self.store.url}/{self._head_key}", "nothing is there")
+            made_from = without_mark(seen.content, COMPRESSED).get("made_from")
+            check_not_newer(noted_format(made_from), f"{self.store.url}/{self._head_key}")
             place = f"w-{uuid.uuid4().hex[:12]}"
             lists = {name: file for name, file in seen.files.items() if is_list(file["key"])}
             whole = {
@@ -460,8 +469,8 @@ class PublishedObjects:
             first: The number by which this attempt took the node over; 0 if it did not.
         """
         old = self.objects_of(seen) if seen else set()
-        for name in self.store.names(f"{self.key}/.versions") if first else ():
-            number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
+        for name in self.store.names(f"{self.key}/{VERSIONS}") if first else ():
+            number = name.removeprefix(f"{self.key}/{VERSIONS}/").split("-")[0]
             if number.isdecimal() and int(number) < first:
                 old.add(name)
         self.store.remove(sorted(old - used))
@@ -498,7 +507,7 @@ def _with_mark(content: dict[str, Any]) -> dict[str, Any]:
     """
     if not any(is_list(file["key"]) for file in content[_HOME]["files"].values()):
         return content
-    return {**content, "made_from": with_mark(content.get("made_from") or {}, _PARTS)}
+    return {**content, "made_from": with_mark(content.get("made_from") or {}, PARTS_MARK)}
 
 
 def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.durable_files import make_folder, storage
+from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import deleting
 
 
@@ -27,8 +28,12 @@ def remove_checkpoints(folder: NodeFolder) -> None:
         if not checkpoints.is_symlink() and _renamed(checkpoints, removed):
             return
         while checkpoints.exists():
-            make_folder(removed)
-            # The background deletion of an earlier run may delete the folder at this moment.
+            # The background deletion of an earlier run may delete the folder at any moment.
+            try:
+                make_folder(removed)
+            except StorageError as error:
+                if os.path.lexists(removed) or not isinstance(error.__cause__, FileExistsError):
+                    raise
             with suppress(FileNotFoundError):
                 checkpoints.rename(_free_name(removed))
 

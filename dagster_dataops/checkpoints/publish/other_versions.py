@@ -10,31 +10,47 @@ folder.
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, unreadable
-from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
-from dagster_dataops.datasets.durable_files import make_folder, storage
-from dagster_dataops.errors import NewerVersionError
+import orjson
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing, folders
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, unreadable
+from dagster_dataops.checkpoints.journal.frames import FORMAT, MAGIC
+from dagster_dataops.checkpoints.journal.journal_reader import (
+    PARTS_MARK,
+    check_not_newer,
+    format_at_start,
+    format_of,
+    is_read,
+    without_mark,
+)
+from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage
+from dagster_dataops.datasets.published_files import HISTORY
+from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.opening import FORMS
 
 _NAME_LENGTH: Final = 80  # of a format in the name of a folder
 
 
-def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Iterator[str]:
+def notes_on(
+    folder: NodeFolder, contents: Sequence[CheckpointContent], *, keeps: bool
+) -> Iterator[str]:
     """Yield a line for the log about each thing that cannot be read.
+
+    Args:
+        folder: Of the node.
+        contents: Of its checkpoints.
+        keeps: Whether the run keeps versions of the result, and removes some.
 
     Raises:
         NewerVersionError: One is of a newer version.
     """
+    unread = _check_none_newer(folder, contents, keeps=keeps)
     for content in contents:
-        if is_newer(content.format):
-            newer = str(folder.located(content.folder))
-            raise NewerVersionError(newer, content.format, FORMAT)
         if not content.foreign:
             if not content.attempts and not content.table.records and content.segments.names():
                 yield (
@@ -45,7 +61,7 @@ def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Itera
             continue
         runs = f" of run {content.attempts[-1]}" if content.attempts else ""
         yield _note(f"the checkpoint {content.folder}{runs}", content.format, folder)
-    for part, format_ in _unreadable(folder):
+    for part, format_ in unread:
         if format_:
             yield _note(f"the published result {part.located(part.result)}", format_, folder)
         else:
@@ -57,16 +73,57 @@ def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Itera
             )
 
 
-def refuse_newer(folder: NodeFolder) -> None:
-    """Check that no result or checkpoint in the folder of a node is of a newer version.
+def refuse_newer(folder: NodeFolder, *, keeps: bool = False) -> None:
+    """Check that nothing in the folder of a node is of a newer version.
+
+    Args:
+        folder: Of the node.
+        keeps: As for `notes_on`.
 
     Raises:
-        NewerVersionError: One is.
+        NewerVersionError: A result, one that was being published, a version of it or a checkpoint
+            is.
     """
-    unreadable(folder.located(folder.manifest))
-    for checkpoint in folders(folder.checkpoints):
-        if is_newer(format_ := format_of(checkpoint / "journal")):
-            raise NewerVersionError(str(folder.located(checkpoint)), format_, FORMAT)
+    unreadable(draft_of(folder.manifest))
+    _check_none_newer(folder, existing(folder.checkpoints), keeps=keeps)
+
+
+def check_format(data: bytes, file: LocalFile) -> None:
+    """Check that a file that notes its format is not of a newer version.
+
+    Args:
+        data: The content of a manifest, of the head of a node in a bucket, of a journal, or of an
+            entry of the journal of a node in a bucket.
+        file: The file.
+
+    Raises:
+        NewerVersionError: It is.
+    """
+    _, _, rest = data.partition(b"\n")
+    frames = next((each for each in (data, rest) if each.startswith(MAGIC[:3])), b"")
+    if frames:
+        check_not_newer(format_at_start(frames), file)
+        return
+    with suppress(orjson.JSONDecodeError):
+        data = orjson.dumps(without_mark(orjson.loads(data), PARTS_MARK))
+    Manifest.parse(data, file)
+
+
+def _check_none_newer(
+    folder: NodeFolder, contents: Iterable[CheckpointContent], *, keeps: bool
+) -> list[tuple[NodeFolder, str]]:
+    """Check that no result, version or checkpoint is newer; return the results that are not read.
+
+    Raises:
+        NewerVersionError: One is newer.
+    """
+    for content in contents:
+        check_not_newer(content.format, folder.located(content.folder))
+    if keeps or (folder.path / HISTORY).exists():
+        from dagster_dataops.checkpoints.versions.node_versions import check_versions  # rare
+
+        check_versions(folder)
+    return _unreadable(folder)
 
 
 def _unreadable(folder: NodeFolder) -> list[tuple[NodeFolder, str]]:

@@ -8,6 +8,7 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.publish.commit import commit, finish_interrupted
+from dagster_dataops.checkpoints.publish.other_versions import refuse_newer
 from dagster_dataops.checkpoints.versions.folder_versions import give_second_name
 from dagster_dataops.checkpoints.versions.keeping import keep_present, present_manifest
 from dagster_dataops.checkpoints.versions.node_versions import version_named
@@ -38,10 +39,12 @@ def publish_version(folder: NodeFolder, name: str, run: str, wait_seconds: float
         VersionMissingError: There is no such version, or its files were changed.
         RestoreRefusedError: An unfinished run would lose its settled records.
         FolderLockedError: A run is at work in the folder.
+        NewerVersionError: A newer version has written what is in the folder.
         StorageError: The disk or the store refuses. The published result stays.
     """
     claim = folder.place.claim(run, wait_seconds)
     try:
+        refuse_newer(folder, keeps=True)
         finish_interrupted(folder)
         _check_no_unfinished_run(folder, claim)
         version = version_named(folder, name)

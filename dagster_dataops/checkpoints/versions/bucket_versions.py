@@ -18,7 +18,7 @@ from dagster_dataops.datasets.durable_files import make_folder, storage, write_d
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.published_files import HISTORY
 from dagster_dataops.errors import ResultMissingError, VersionMissingError
-from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.bucket import LocalFile, StoreBucket
 from dagster_dataops.foundation.places.joined_object import readable
 from dagster_dataops.foundation.places.result_store import Version
 
@@ -48,6 +48,10 @@ class BucketVersions:
         content = self._heads.content(number)
         return _head(content).manifest() if content else b""
 
+    def manifest_file(self, number: int) -> LocalFile:
+        """Return the object with the head of a version."""
+        return self._folder.located(self._heads.path(self._folder.path, number))
+
     def get(self, number: int) -> ResultVersion:
         """Return a version. Its files are fetched when its folder is read.
 
@@ -59,7 +63,7 @@ class BucketVersions:
         if not content:
             raise VersionMissingError(str(place), f"there is no version {number}")
         head = _head(content)
-        manifest = Manifest.parse(head.manifest(), place)
+        manifest = Manifest.parse(head.manifest(), self.manifest_file(number))
         if manifest is None:
             raise VersionMissingError(str(place), f"the manifest of version {number} is damaged")
         folder = NodeFolder(self._folder.path / HISTORY / str(number), self._folder.name)

@@ -56,8 +56,11 @@ class FolderVersions:
 
     def manifest(self, number: int) -> bytes:
         """Return the manifest of a version; empty if it is gone."""
-        path = NodeFolder(self._path / str(number), self._folder.name).manifest
-        return read_if_there(path, "read the manifest of a version")
+        return read_if_there(self.manifest_file(number), "read the manifest of a version")
+
+    def manifest_file(self, number: int) -> Path:
+        """Return the file with the manifest of a version."""
+        return NodeFolder(self._path / str(number), self._folder.name).manifest
 
     def get(self, number: int) -> ResultVersion:
         """Return a version.

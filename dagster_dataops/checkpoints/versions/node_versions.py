@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.versions.folder_versions import FolderVersions
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.errors import VersionMissingError
+from dagster_dataops.foundation.places.bucket import LocalFile
 
 
 class NodeVersions(Protocol):
@@ -17,6 +18,9 @@ class NodeVersions(Protocol):
 
     def manifest(self, number: int) -> bytes:
         """Return the manifest of a version as it was published; empty if it is gone."""
+
+    def manifest_file(self, number: int) -> LocalFile:
+        """Return the file with the manifest of a version, for errors."""
 
     def get(self, number: int) -> ResultVersion:
         """Return a version. Its files are fetched when its folder is read.
@@ -43,6 +47,18 @@ def versions_at(folder: NodeFolder) -> NodeVersions:
     from dagster_dataops.checkpoints.versions.bucket_versions import BucketVersions
 
     return BucketVersions(folder, folder.bucket)
+
+
+def check_versions(folder: NodeFolder) -> None:
+    """Check that no version of the result of a node is of a newer version of this package.
+
+    Raises:
+        NewerVersionError: One is.
+        StorageError: The disk or the store refuses.
+    """
+    versions = versions_at(folder)
+    for number in versions.numbers():
+        Manifest.parse(versions.manifest(number), versions.manifest_file(number))
 
 
 def version_named(folder: NodeFolder, name: str) -> ResultVersion:

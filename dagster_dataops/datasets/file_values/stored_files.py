@@ -51,8 +51,12 @@ class StoredFiles(ABC):
         """Return the digests of the files that anything else below the root names."""
 
     @abstractmethod
-    def manifests(self) -> Iterator[tuple[bytes, LocalFile]]:
-        """Yield content and place of the manifests of results and kept versions."""
+    def formatted(self) -> Iterator[tuple[bytes, LocalFile]]:
+        """Yield content and place of the files that note a format.
+
+        They are the manifests of results, of those that are being published and of kept versions,
+        and the journals of unfinished runs, of which the content may be the beginning alone.
+        """
 
     @abstractmethod
     def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:

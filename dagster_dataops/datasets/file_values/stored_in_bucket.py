@@ -28,7 +28,7 @@ from dagster_dataops.datasets.file_values.stored_files import (
     text_blocks,
 )
 from dagster_dataops.datasets.file_values.stored_in_folder import check_unlocked
-from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.published_files import HISTORY, MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
@@ -49,6 +49,7 @@ from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.override import override
 
 _ENTRY: Final = re.compile(r"(.*)/\.journal/([0-9]{8,})")
+_KEPT: Final = re.compile(rf".*/{re.escape(HISTORY)}/[0-9]+\.json")  # heads of kept versions
 _OUTPUTS: Final = ".journal/data"  # a record may be in two objects, one after the other
 _READERS: Final = 8
 _AT_ONCE: Final = 1000  # objects of a request
@@ -129,9 +130,10 @@ class FilesOfBucket(StoredFiles):
             return set().union(*named)
 
     @override
-    def manifests(self) -> Iterator[tuple[bytes, LocalFile]]:
+    def formatted(self) -> Iterator[tuple[bytes, LocalFile]]:
         for key in self.state():
-            if key.endswith(MANIFEST) and (content := self._store.read(key)) is not None:
+            is_formatted = key.endswith(MANIFEST) or _KEPT.fullmatch(key) or _ENTRY.fullmatch(key)
+            if is_formatted and (content := self._store.read(key)) is not None:
                 yield content[0], CopiedFile(self._bucket, self._bucket.folder / key)
 
     def _blocks(self, objects: Iterable[tuple[str, Status]]) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.file_values.file_keeper import DRAFT_ENDING, FILES, LOCK
 from dagster_dataops.datasets.file_values.stored_files import (
     BLOCK_BYTES,
@@ -17,7 +18,7 @@ from dagster_dataops.datasets.file_values.stored_files import (
     is_name_of_content,
     text_blocks,
 )
-from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.published_files import CHECKPOINTS, JOURNAL, MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file, unused
 from dagster_dataops.foundation.places.bucket import LocalFile
@@ -26,6 +27,7 @@ from dagster_dataops.override import override
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
 _LOCKS: Final = ".lock"  # in the folder of a node
+_MANIFESTS: Final = (MANIFEST, draft_of(Path(MANIFEST)).name.removeprefix("."))
 
 
 class FilesOfFolder(StoredFiles):
@@ -66,11 +68,12 @@ class FilesOfFolder(StoredFiles):
         return named
 
     @override
-    def manifests(self) -> Iterator[tuple[bytes, LocalFile]]:
+    def formatted(self) -> Iterator[tuple[bytes, LocalFile]]:
         for path in _others(self._root):
-            if path.name.endswith(MANIFEST):
-                with suppress(FileNotFoundError):
-                    yield path.read_bytes(), path
+            is_journal = path.name == JOURNAL and path.parent.parent.name == CHECKPOINTS
+            if is_journal or path.name.endswith(_MANIFESTS):
+                with suppress(FileNotFoundError), path.open("rb") as file:
+                    yield file.read(BLOCK_BYTES if is_journal else -1), path
 
     @override
     def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:

@@ -27,7 +27,7 @@ _DAY_SECONDS: Final = 86_400
 
 def prune_files(
     root: Root,
-    read_manifest: Callable[[bytes, LocalFile], object],
+    check_format: Callable[[bytes, LocalFile], None],
     days: float = GRACE_DAYS,
     also: Sequence[Root] = (),
     *,
@@ -37,8 +37,8 @@ def prune_files(
 
     Args:
         root: The root of the results.
-        read_manifest: Reads a manifest, which must not be of a newer version: what its result names
-            is not known.
+        check_format: Checks that a manifest or a journal is not of a newer version: what its
+            records name is not known.
         days: The grace period: files that were stored, or made again, since then are kept. It must
             be longer than a run takes.
         also: Other folders, files and objects whose records name files of the root, such as other
@@ -47,7 +47,7 @@ def prune_files(
 
     Raises:
         ConfigurationError: There is no such root, or the grace period is negative.
-        NewerVersionError: A result or a kept version is of a newer version.
+        NewerVersionError: A result, a kept version or an unfinished run is of a newer version.
         InputError: A compressed result is damaged, so that it is not known what it names.
         FolderLockedError: A run works below the root, or has changed results there meanwhile.
         StorageError: The object store cannot be reached, or refuses.
@@ -55,14 +55,15 @@ def prune_files(
     if not days >= 0:
         raise ConfigurationError("--days", days, "a number of days, at least 0")
     grace = days * _DAY_SECONDS
-    files = _files_below(root)
+    files = files_below(root)
     files.check_root()
     files.check_unused(grace)
     state = files.state()
-    for each in (files, *map(_files_below, also)):
-        for data, file in each.manifests():
-            read_manifest(data, file)
-    named = set().union(*(file.named() for file in (files, *map(_files_below, also))))
+    places = [files, *map(files_below, also)]
+    for place in places:
+        for data, file in place.formatted():
+            check_format(data, file)
+    named = set().union(*(place.named() for place in places))
     unnamed = [file for file in files.stored_before(grace) if digest_of(file.name) not in named]
     if delete and unnamed:
         files.check_unused(grace)
@@ -72,7 +73,8 @@ def prune_files(
     return unnamed, _text(root, unnamed, days, deleted=delete)
 
 
-def _files_below(root: Root) -> StoredFiles:
+def files_below(root: Root) -> StoredFiles:
+    """Return the files below a root, a folder or a single file or object."""
     if root.bucket is None:
         return FilesOfFolder(root.path)
     return FilesOfBucket(root, root.bucket)

@@ -63,10 +63,10 @@ class CallSteps:
         self._operator = operator
         self._retries = retries
         self._tally = tally
-        self._batch = operator.__dataops__.spec.batch
+        self._by_window = operator.__dataops__.spec.by_window
         self._keeper = operator.__dataops__.keeper
         self._decode = operator.__dataops_decode__
-        self._called = self._divided if self._batch else self._alone
+        self._called = self._divided if operator.__dataops__.spec.batch else self._alone
 
     def of(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
         """Yield the steps for a batch, or for a single line of an operator that takes one record.
@@ -176,7 +176,7 @@ class CallSteps:
         self, lines: Sequence[Line], records: Sequence[Record], returned: Any
     ) -> list[Finished]:
         """Return the outcome of each record from the return value of a call."""
-        if self._batch == "forward_window":
+        if self._by_window:
             return self._of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
         finished = [

@@ -47,7 +47,8 @@ class SpanFile(Sink):
         with self._file:
             if isinstance(error, _FailedError):
                 failure = error.failure._replace(error=None)  # it may not survive pickling
-                self._send(_FAILURE, (failure, error.last_failed, error.outage))
+                outage = isinstance(error, _OutageError)
+                self._send(_FAILURE, (failure, error.last_failed, outage))
             elif isinstance(error, Exception):
                 self._send(_ERROR, _pickled(error))
             elif error is None:
@@ -74,7 +75,7 @@ class SpanFile(Sink):
 
     @override
     def outage_of(self, failure: Failure) -> DataOpsError:
-        return _FailedError(failure, sorted(self.last_failed or ()), outage=True)
+        return _OutageError(failure, sorted(self.last_failed or ()))
 
     @override
     def take_segment_number(self) -> int:  # the process of the run has the segments
@@ -101,9 +102,13 @@ def _pickled(error: Exception) -> bytes:
 class _FailedError(DataOpsError):
     """A failure that ends the range; the reader makes the error of it."""
 
-    def __init__(self, failure: Failure, last_failed: list[int], *, outage: bool = False) -> None:
-        super().__init__("a record failed")
-        self.failure, self.last_failed, self.outage = failure, last_failed, outage
+    sentence = "a record failed"
+    failure: Failure
+    last_failed: list[int]
+
+
+class _OutageError(_FailedError):
+    """A failure that ends the range because every record fails."""
 
 
 class SpanReader:

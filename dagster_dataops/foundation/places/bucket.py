@@ -14,8 +14,9 @@ from dagster_dataops.override import override
 
 _SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
 _STORE: Final = rf"(?i)({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)"
+VERSIONS: Final = ".versions"  # the folder of published files below that of their node
 _VERSION: Final = (  # the key of a published file, or of the list of its parts
-    r"(.*)/\.versions/[^/]+/(?:([^/]+\.jsonl)\.parts|(.+))"
+    rf"(.*)/\{VERSIONS}/[^/]+/(?:([^/]+\.jsonl)\.parts|(.+))"
 )
 COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
 _PLAIN: Final = ("endpoint", "region")  # options that are no secrets

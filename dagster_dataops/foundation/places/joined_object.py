@@ -15,6 +15,7 @@ import orjson
 
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.format_numbers import read_number
+from dagster_dataops.foundation.places.bucket import VERSIONS
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
@@ -26,7 +27,7 @@ from dagster_dataops.override import override
 
 PARTS: Final = ".parts"  # the ending of the key of a list
 DATA: Final = ".journal/data"  # the folder of outputs in the folder of a node
-_LIST: Final = re.compile(r"(.*)/\.versions/[^/]+/[^/]+\.jsonl\.parts")
+_LIST: Final = re.compile(rf"(.*)/{re.escape(VERSIONS)}/[^/]+/[^/]+\.jsonl\.parts")
 _FORMAT: Final = 1
 _STEP_BYTES: Final = 4 << 20  # that are read at once
 _GAP_BYTES: Final = 128 << 10  # between parts that one request reads

@@ -296,7 +296,7 @@ def checked_part(chain: str, operator: Operator, *, last: bool = False) -> Opera
     """
     use = operator.__dataops__
     reason = use.spec.kind.refused_in_chains
-    if use.spec.batch == "forward_window":
+    if use.spec.by_window:
         reason = f"returns records for whole batches, and a chain one outcome a record; {_WHOLE}"
     if use.spec.outputs:
         reason = (

@@ -109,6 +109,11 @@ class OperatorSpec:
         return self.batch or self.kind.method
 
     @property
+    def by_window(self) -> bool:
+        """Whether it returns records for a batch, so that none is known to be of one record."""
+        return bool(self.batch) and self.batch == self.kind.window_method
+
+    @property
     def origin(self) -> RecordOrigin:
         """How its records follow from those of the inputs: not known of one with ``change``."""
         changing = self.kind.origin is RecordOrigin.SAME and hasattr(self.target, "change")

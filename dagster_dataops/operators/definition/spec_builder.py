@@ -326,9 +326,9 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
             "gets one record at a time (forward)"
         )
         raise OperatorDefinitionError(spec.name, reason)
-    if spec.batch == "forward_window":
+    if spec.by_window:
         reason = (
-            "forward_window returns records for a whole batch, so that it is unknown which record "
+            f"{spec.batch} returns records for a whole batch, so that it is unknown which record "
             "goes to which of its outputs; define forward_batch instead"
         )
         raise OperatorDefinitionError(spec.name, reason)

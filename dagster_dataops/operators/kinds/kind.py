@@ -54,6 +54,8 @@ class OperatorKind(NamedTuple):
         further_methods: Methods that a class needs besides.
         batch_methods: Methods that a class may define in place of ``method``; they take
             ``_batch_size`` records.
+        window_method: That of them which returns records for the batch, not one outcome for each
+            of its records; empty for none.
         of_functions: Whether a function can implement the method: ``rewrite_func`` names it.
         precedence: Of the kinds whose methods a class has, those with the lowest number count.
             Kinds whose methods have common names have a higher one.
@@ -91,6 +93,7 @@ class OperatorKind(NamedTuple):
     runner: str
     further_methods: tuple[str, ...] = ()
     batch_methods: tuple[str, ...] = ()
+    window_method: str = ""
     of_functions: bool = False
     precedence: int = 1
     takes: str = "the records"

@@ -15,6 +15,7 @@ RECORD: Final = OperatorKind(
     name="record",
     method="forward",
     batch_methods=("forward_batch", "forward_window"),
+    window_method="forward_window",
     of_functions=True,
     precedence=0,
     takes="one record (a dict), or a batch of them (a list of dicts)",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.publish.other_versions import refuse_newer
 from dagster_dataops.checkpoints.versions.keeping import remove_beyond
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
@@ -140,10 +141,12 @@ def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
 
     Raises:
         FolderLockedError: A run is at work in the folder.
+        NewerVersionError: A newer version has written a version of the result, or the node.
     """
     node = node_at(folder)
     claim = node.place.claim(f"versions-{os.getpid()}", _LOCK_SECONDS)
     try:
+        refuse_newer(node, keeps=True)
         removed = remove_beyond(node, most)
         deleting.finish()  # so that `prune-files` does not find what they name
         return removed
@@ -165,6 +168,8 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
         place.manifest: part.fingerprint for place, part in version.manifest.parts(node).values()
     }
     for published in function_of_part("published_nodes")([root]):
+        if published.error is not None:
+            raise published.error
         read = [
             (place, digest) for place, digest in _inputs(published.manifest) if place in contents
         ]

@@ -13,7 +13,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
 from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, PARTITIONS, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
-from dagster_dataops.errors import DataOpsError
+from dagster_dataops.errors import DataOpsError, NewerVersionError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
@@ -30,12 +30,14 @@ class PublishedNode:
         folder: Its folder.
         manifest: Its manifest; ``None`` if nothing is published.
         state: Why nothing is published, or what goes on beside the result; may be empty.
+        error: Why the manifest cannot be read, if a newer version has written it.
     """
 
     name: str
     folder: NodeFolder
     manifest: Manifest | None
     state: str = ""
+    error: NewerVersionError | None = None
 
     @property
     def results(self) -> list[Path]:
@@ -60,7 +62,7 @@ def key_of_result(location: Location) -> Location:
 
 
 def published_nodes(places: Iterable[Root]) -> list[PublishedNode]:
-    """Return the nodes in or below folders, the first thousand."""
+    """Return the nodes in or below folders, the first thousand; one of a newer version, too."""
     every = [node for place in places for node in _in(place)]
     unique = {node.folder.path: node for node in reversed(every)}
     return _in_order(list(islice(reversed(unique.values()), MOST_NODES)))
@@ -81,7 +83,12 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
         unfinished = _unfinished(path) if CHECKPOINTS in folders else ""
         for name in names:
             node = NodeFolder.of(folder, name)
-            manifest = Manifest.of(node)
+            try:
+                manifest = Manifest.of(node)
+            except NewerVersionError as error:
+                shown, text = _name(place.path, path, name), str(error).rstrip(".")
+                yield PublishedNode(shown, node, None, text, error)
+                continue
             if manifest is not None and not manifest.part_of:
                 yield PublishedNode(_name(place.path, path, name), node, manifest, unfinished)
         if unfinished and not names:
@@ -110,6 +117,9 @@ def _unfinished(path: Path) -> str:
         contents = existing(path / CHECKPOINTS)
     except (DataOpsError, OSError) as error:
         return f"its checkpoints cannot be read: {error}"
+    unread = [content.format for content in contents if content.foreign]
+    if unread:
+        return f"unfinished, in format {unread[0]}, which this version does not read"
     records = max((content.table.records for content in contents), default=0)
     return f"unfinished, {counted(records, 'records')} settled" if contents else ""
 
@@ -117,6 +127,7 @@ def _unfinished(path: Path) -> str:
 def _in_order(nodes: Sequence[PublishedNode]) -> list[PublishedNode]:
     """Return nodes with each after those that made its inputs, otherwise in the given order."""
     makers = {key_of_result(path): node for node in nodes for path in node.results}
+    makers |= {node.folder.manifest: node for node in nodes if node.error}
     ordered: dict[Path, PublishedNode] = {}
     entered: set[Path] = set()
 

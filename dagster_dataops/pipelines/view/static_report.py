@@ -52,6 +52,8 @@ def report(
 
     Raises:
         ResultMissingError: Nothing is published there.
+        NewerVersionError: What is published there is of a newer version; beside other results such
+            a node is shown with its error.
         ConfigurationError: A path is a URL.
         StorageError: The file cannot be written.
     """
@@ -81,11 +83,14 @@ def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> 
 
     Raises:
         ResultMissingError: Nothing is published there.
+        NewerVersionError: All that is published there is of a newer version.
         StorageError: The file cannot be written.
     """
     shown = ViewedRoot(title, list(places), Root(root))
     nodes = list(shown.nodes().values())
     if all(node.manifest is None for node in nodes):
+        for error in filter(None, (node.error for node in nodes)):
+            raise error
         reason = "no node has a result there; run the pipeline before its report"
         raise ResultMissingError(str(root), reason)
     facts = report_facts(nodes)

@@ -169,7 +169,7 @@ class ViewedRoot:
         """Return a node with its present manifest; ``None`` if there is none with this key.
 
         Raises:
-            DataOpsError: A kept version cannot be read.
+            DataOpsError: A newer version has written its manifest, or that of a kept version.
         """
         node = self.nodes().get(key)
         if node is None and _OF_VERSION in key:
@@ -188,7 +188,7 @@ class ViewedRoot:
             return None
         name = f"{node.name}, version {number}"
         key = f"{key}{_OF_VERSION}{number}"
-        return ViewedNode(name, version.folder, version.manifest, _KEPT, key)
+        return ViewedNode(name, version.folder, version.manifest, _KEPT, key=key)
 
     def output_at(self, key: str) -> tuple[ViewedNode, str] | None:
         """Return the node and the output whose folder has a path below the root."""

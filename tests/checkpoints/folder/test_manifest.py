@@ -54,8 +54,12 @@ def test_a_result_edited_by_hand_counts_as_a_file_of_unknown_rows(folder) -> Non
 
 
 def test_a_touched_result_is_no_longer_known(folder) -> None:
+    manifest = Manifest.of(folder)
+    assert manifest is not None
+    assert manifest.tells_of(folder.result)
     os.utime(folder.result, ns=(1, 1))
     assert published(folder) is None
+    assert not manifest.tells_of(folder.result)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"done":true}', b"null"])

@@ -401,6 +401,14 @@ def test_digests_whose_spans_are_damaged_are_not_taken_for_those_of_the_next(
     assert only.digest == _DIGESTS[1]
 
 
+def test_digests_before_other_spans_count_for_nothing(tmp_path: Path) -> None:
+    first = _frames(1, 0, [_span(0, 5)], _DIGESTS[:1])
+    second = _frames(1, 5, [_span(1, 6)], _DIGESTS[1:2])
+    between = second.index(b"DOJ1", 4)  # where the digests end and the spans begin
+    assert _outcomes(tmp_path, first[:between] + second[between:]) == []
+    assert len(_outcomes(tmp_path, first[:between] + first[between:])) == 1
+
+
 def test_digests_of_another_number_of_spans_count_for_nothing(tmp_path: Path) -> None:
     frames = _frames(1, 0, [_span(0, 5), _span(1, 6)], _DIGESTS[:1])
     assert _outcomes(tmp_path, frames) == []

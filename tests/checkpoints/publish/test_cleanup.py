@@ -88,6 +88,32 @@ def test_a_folder_deleted_meanwhile_by_an_earlier_run_is_created_again(
     assert next(times) == 4
 
 
+def test_a_folder_deleted_while_it_is_found_to_exist_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_checkpoints(tmp_path)
+    removed = node(tmp_path).path / ".removed"
+    (removed / "of an earlier run").mkdir(parents=True)
+    made, times = Path.mkdir, iter(range(10))
+
+    def gone_meanwhile(folder: Path, *given: object, **named: object) -> None:
+        if folder == removed and next(times) < 3:
+            shutil.rmtree(removed, ignore_errors=True)
+            raise FileExistsError(17, "File exists")
+        made(folder, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", gone_meanwhile)
+    remove_checkpoints(node(tmp_path))
+    assert _entries(tmp_path) == [".removed"]
+
+
+def test_a_file_in_place_of_the_folder_of_removed_files_is_an_error(tmp_path: Path) -> None:
+    _with_checkpoints(tmp_path)
+    (node(tmp_path).path / ".removed").write_text("mine")
+    with pytest.raises(StorageError, match="published run: Not a directory"):
+        remove_checkpoints(node(tmp_path))
+
+
 def test_checkpoints_that_cannot_be_removed_are_an_error_that_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from dagster_dataops import (
 )
 from dagster_dataops.errors import (
     FolderLockedError,
+    NewerVersionError,
+    RecordError,
     RestoreRefusedError,
     StorageError,
     VersionMissingError,
@@ -240,6 +244,61 @@ def test_a_version_is_not_restored_over_an_unfinished_run(root, source, folder):
     with pytest.raises(RestoreRefusedError, match="is not finished, and its 8 records"):
         restore(folder.path, 1)
     assert existing(folder.checkpoints)
+
+
+def _newer(path: Path) -> None:
+    """Let a file be of a newer version; other names of the file keep the present one."""
+    data = path.read_bytes()
+    assert b"6-little" in data
+    path.unlink()
+    path.write_bytes(data.replace(b"6-little", b"7-little"))
+
+
+def _contents(place: Path) -> dict[Path, bytes]:
+    files = [path for path in place.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {path: path.read_bytes() for path in files}
+
+
+_HERE = "signed_results.jsonl.json"
+
+
+@pytest.mark.parametrize(
+    "newer", [f".history/1/{_HERE}", f".history/2/{_HERE}", _HERE, f".{_HERE}.draft", "checkpoints"]
+)
+def test_nothing_is_removed_or_replaced_where_a_newer_version_has_written(
+    root, source, folder, newer, capsys
+):
+    for text in "abc":
+        run(root, source, signed=sign(text=text, _keep_versions=3))
+    if newer == "checkpoints":
+        with _later_format(), pytest.raises(RecordError):
+            run(root, source, signed=sign(text="d", failing=8, _ignore_errors=False))
+    else:
+        draft = folder.path / newer
+        draft.write_bytes(draft.read_bytes() if draft.exists() else folder.manifest.read_bytes())
+        _newer(draft)
+    before = _contents(root)
+
+    for keep in "012":
+        assert main(["versions", str(folder.path), "--keep", keep]) == 1
+        assert f"{folder.path / newer}" in (told := capsys.readouterr().err)
+        assert "has format 7-little, of a newer version" in told
+    for number in (1, 2):
+        with pytest.raises(NewerVersionError):
+            restore(folder.path, number)
+    with pytest.raises(NewerVersionError):
+        run(root, source, signed=sign(text="e", _keep_versions=1))
+    with pytest.raises(NewerVersionError):
+        run(root, source, signed=sign(text="e"))
+    assert main(["prune-files", str(root), "--days", "0", "--yes"]) == 1
+    assert _contents(root) == before
+
+
+@contextmanager
+def _later_format() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dagster_dataops.checkpoints.folder.run_fingerprint.FORMAT", "7-little")
+        yield
 
 
 @pytest.mark.slow

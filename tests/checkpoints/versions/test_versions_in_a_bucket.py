@@ -18,7 +18,7 @@ from dagster_dataops import (
     trace,
     versions,
 )
-from dagster_dataops.errors import VersionMissingError
+from dagster_dataops.errors import NewerVersionError, VersionMissingError
 from tests.command_line import main
 from tests.nodes import NodeFolder, OperatorExecutor, RunContext
 from tests.object_stores import FakeStore, leave_short_parts, machine
@@ -134,6 +134,36 @@ def test_removed_versions_leave_no_object(folder, source, store):
     assert len(results) == 1
     assert not [key for key in store.objects if "/.history/" in key]
     assert _texts(folder) == {"a"}
+
+
+def _newer(store: FakeStore, key: str) -> None:
+    content = store.objects[key][0]
+    assert b"6-little" in content
+    store.put(key, content.replace(b"6-little", b"7-little"))
+
+
+@pytest.mark.parametrize("newer", [".history/00000001.json", "node_results.jsonl.json"])
+def test_nothing_is_removed_where_a_newer_version_has_written(
+    folder, source, parts, newer, capsys, monkeypatch
+):
+    for text in "abc":
+        _run_in_parts(sign(text=text, _keep_versions=3), source, folder)
+    _newer(parts, f"root/docs/node/{newer}")
+    before = {key: stored[0] for key, stored in parts.objects.items() if "/.journal/" not in key}
+
+    for keep in "012":
+        assert main(["versions", str(folder.path), "--keep", keep]) == 1
+        assert f"/{newer} has format 7-little" in capsys.readouterr().err
+    with pytest.raises(NewerVersionError, match=f"/{newer} has format 7-little"):
+        restore(folder.path, 2)
+    with pytest.raises(NewerVersionError, match=f"/{newer} has format 7-little"):
+        _run(sign(text="d", _keep_versions=1), source, folder)
+    if "history" not in newer:
+        monkeypatch.setenv("DATAOPS_DATA_PROCESS_SCRATCH", str(config.data_process_scratch))
+        assert main(["whole", str(folder.path)]) == 1
+        assert f"/{newer} has format 7-little" in capsys.readouterr().err
+    after = {key: stored[0] for key, stored in parts.objects.items() if "/.journal/" not in key}
+    assert after == before
 
 
 def test_an_artefact_is_restored(folder, source, store):

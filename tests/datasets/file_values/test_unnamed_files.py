@@ -13,7 +13,7 @@ from dagster_dataops.configuration import root_setting
 from tests.command_line import main
 from tests.each import each
 from tests.nodes import FileKeeper, FolderLock
-from tests.object_stores import FakeStore, machine, use, writing
+from tests.object_stores import FakeStore, leave_short_parts, machine, use, writing
 
 
 @data_register("data.unnamed_files", _concurrency_mode="single")
@@ -241,14 +241,47 @@ def test_versions_in_a_bucket_keep_what_they_name_in_any_form(store):
     assert stored_objects(store) == sorted(map(digest, (1, 2)))
 
 
-def test_a_result_of_a_newer_package_keeps_all_files_of_a_bucket(store, capsys):
+def test_a_result_version_or_run_of_a_newer_package_keeps_all_files_of_a_bucket(
+    store, capsys, monkeypatch
+):
     forget(store, "p/copied")
+    for number in (1, 2):
+        with pipeline("p") as ppl:
+            ppl.draw = draw(_keep_versions=1)
+        ppl([{"n": number}])
+    node = "results/p/draw"
+    kept = min(store.names(f"{node}/.history"))
+    for key in (f"{node}/draw_results.jsonl.json", kept):
+        before = store.objects[key][0]
+        store.put(key, bumped(before))
+        age_objects(store)
+        assert main(["prune-files", BUCKET, "--yes"]) == 1
+        assert f"memory://unnamed/{key} has format 7-little" in capsys.readouterr().err
+        store.put(key, before)
+
+    monkeypatch.setattr("dagster_dataops.checkpoints.folder.run_fingerprint.FORMAT", "7-little")
+    with pytest.raises(KeyboardInterrupt):
+        made([{"n": 3}, {"n": 9}])
     age_objects(store)
-    key = "results/p/draw/draw_results.jsonl.json"
-    store.put(key, bumped(store.objects[key][0]))
     assert main(["prune-files", BUCKET, "--yes"]) == 1
-    assert f"memory://unnamed/{key} has format 7-little" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"memory://unnamed/{node}/.journal/" in told
+    assert " has format 7-little" in told
     assert stored_objects(store) == sorted(map(digest, range(4)))
+
+
+def test_a_result_in_parts_is_not_newer(store, monkeypatch):
+    leave_short_parts(monkeypatch)
+    with pipeline("p") as ppl:
+        ppl.draw = draw()
+    for form in ("jsonl", "jsonl.zst"):
+        with config.temporary(whole_result_mb=0, result_format=form):
+            ppl([{"n": 7}])
+        if form == "jsonl":
+            assert b" with parts" in store.objects["results/p/draw/draw_results.jsonl.json"][0]
+        age_objects(store)
+        assert main(["prune-files", BUCKET, "--yes"]) == 0
+    assert digest(7) in stored_objects(store)
 
 
 def test_an_object_of_another_place_keeps_what_it_names(store, tmp_path):

@@ -437,5 +437,18 @@ def test_a_manifest_of_a_newer_version_in_a_bucket_is_named_by_its_url(tmp_path)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "a_results.jsonl.json").write_text('{"made_from": {"format": "99-little"}}')
 
-    with pytest.raises(NewerVersionError, match=r"s3://docs/a/a_results\.jsonl\.json.* 99-little"):
-        published_nodes([folder])
+    (node,) = published_nodes([folder])
+    assert node.manifest is None
+    assert str(node.error).startswith("s3://docs/a/a_results.jsonl.json has format 99-little, of a")
+
+
+def test_a_node_of_a_newer_version_is_shown_with_its_error_beside_the_others(made, root, read):
+    manifest = root / "reported/judged/judged_results.jsonl.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"6-little"', b'"7-little"'))
+    judged, cleaned, _ = read(report(made))["nodes"]
+    assert judged["state"].startswith(f"{manifest} has format 7-little, of a newer version")
+    assert cleaned["rows_out"] > 0
+    for one in root.glob("reported/*/*_results.jsonl.json"):
+        one.write_bytes(one.read_bytes().replace(b'"6-little"', b'"7-little"'))
+    with pytest.raises(NewerVersionError, match="has format 7-little"):
+        report(made)

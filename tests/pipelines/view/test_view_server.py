@@ -272,6 +272,26 @@ def test_the_root_of_a_killed_run_shows_how_far_it_came(root: Path, tmp_path: Pa
         assert "unfinished" in viewer.page("/node/dying/die").text
 
 
+def test_a_node_of_a_newer_version_is_shown_with_its_error_beside_the_others(
+    root: Path, source: Path
+):
+    judged().materialize(source)
+    manifest = root / "looks/judged/judged_results.jsonl.json"
+    with viewing(root) as viewer:
+        assert viewer.at_once("/records/looks/judged").status == 200
+        manifest.write_bytes(manifest.read_bytes().replace(b'"6-little"', b'"7-little"'))
+        error = f"{manifest} has format 7-little, of a newer version"
+        page = viewer.at_once("/records/looks/judged")  # listed before
+        assert (page.status, error in page.text) == (409, True)
+    with viewing(root) as viewer:
+        page = viewer.at_once("/")
+        assert page.status == 200
+        assert error in page.text
+        assert viewer.at_once("/records/looks/long").status == 200
+        for address in ("/records/looks/judged", "/node/looks/judged", "/dropped/looks/judged"):
+            assert error in viewer.at_once(address).text
+
+
 def test_another_process_finds_the_index_and_a_damaged_one_is_made_again(
     root: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -91,7 +91,7 @@ class _Site:
 
     def unpublished(self, request: "Request") -> Response:
         """Answer with the state of a node that has no result."""
-        node = self._view.root.node(request.path_params["key"])
+        node = self._view.root.nodes().get(request.path_params["key"])
         if node is None:
             return self._no_node(request)
         return self._refusal(200, f"{node.name}: {node.state or 'nothing is published yet'}.")
@@ -102,7 +102,10 @@ class _Site:
 
     def _of_node(self, request: "Request", page: NodePage) -> Response:
         key = request.path_params["key"]
-        node = self._view.root.node(key)
+        try:
+            node = self._view.root.node(key)
+        except (DataOpsError, OSError) as error:
+            return self._refusal(409, str(error))
         if node is None:
             other = self._view.root.output_at(key)
             if other is None:
@@ -125,11 +128,11 @@ class _Site:
         return self._file(request, lambda file, asked: sent_part(file, sought, str(asked.location)))
 
     def _file(self, request: "Request", answer: Any) -> Response:
-        node = self._view.root.node(request.path_params["key"])
-        if node is None:
-            return self._no_node(request)
-        asked = PageRequest(self._view, node, request.query_params)
         try:
+            node = self._view.root.node(request.path_params["key"])
+            if node is None:
+                return self._no_node(request)
+            asked = PageRequest(self._view, node, request.query_params)
             return answer(named_file(asked), asked)  # type: ignore[no-any-return]
         except (DataOpsError, OSError) as error:
             return Response(f"{error}\n", 404, media_type="text/plain; charset=utf-8")
