@@ -1,5 +1,6 @@
 """NodeFolder: the files of one operator node. Manifest: facts about its published result."""
 
+import errno
 import os
 import time
 import typing
@@ -371,12 +372,10 @@ class Manifest:
 
         Raises:
             NewerVersionError: It has the format of a newer version.
+            StorageError: It is there, but cannot be read.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError:
-            return None
-        return cls.parse(data, path)
+        data = _content_of(path)
+        return None if data is None else cls.parse(data, path)
 
     @classmethod
     def parse(cls, data: bytes, path: LocalFile) -> "Manifest | None":
@@ -482,6 +481,21 @@ class Manifest:
         return made_from is not None and not made_from.differences(fingerprint)
 
 
+def _content_of(path: LocalFile) -> bytes | None:
+    """Return the content of a manifest; ``None`` if there is no such file.
+
+    One that this user may not read, or that the disk refuses, is not missing: a run would make its
+    result again, and replace it.
+    """
+    with storage(path, "read the manifest"):
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                return None
+            raise
+
+
 def _results_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*_results.*") if is_result(path.name))
 
@@ -504,6 +518,7 @@ def _check_of(kind: Any) -> Callable[[object], bool]:
     return lambda value: type(value) is dict and all(map(inner, value.values()))
 
 
+_NO_FILE: Final = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
 _CHECKS: Final = {entry.name: _check_of(entry.type) for entry in fields(Manifest)}
 _OWN_FACTS: Final = (
     *("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted"),
@@ -542,10 +557,10 @@ def unreadable(path: LocalFile) -> str | None:
 
     Raises:
         NewerVersionError: It has the format of a newer version.
+        StorageError: It is there, but cannot be read.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError:
+    data = _content_of(path)
+    if data is None:
         return None
     try:
         written_format = _format_in(without_mark(orjson.loads(data), COMPRESSED))
