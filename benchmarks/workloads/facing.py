@@ -28,6 +28,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         for mode in ("single", "thread", "process"):
             yield from chain(bench, layout, mode)
         yield from chain(bench, layout, "process", threaded=True)
+    yield from node(bench)
 
 
 def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
@@ -56,6 +57,31 @@ def chain(
     yield from _figures(bench, name, given, most=most)
 
 
+def node(bench: Bench) -> Iterator[Figure]:
+    """Yield what a node of 100 records costs, of what assets with a pickle cost, in CPU seconds.
+
+    The rival does what a user writes by hand for what a node shows: it counts failed records, adds
+    counts, first rows and columns, and yields the result of one check. It keeps no checkpoint, no
+    data version and no lineage, and syncs nothing. The ratio to an asset without metadata and check
+    has no goal: two events more are most of it.
+    """
+    source = bench.source("face_small", corpus.texts(100))
+    given = {"measure": "node", "layout": "steps", "mode": "single", "nodes": 20}
+    given |= {"source": str(source)}
+    rounds = [each for _ in range(bench.size(_PROCESSES, 2)) for each in _rounds(bench, given)]
+    goals = {"with metadata and a check": 1.4, "without": None}
+    for rival, (name, most) in enumerate(goals.items(), 1):
+        ours, plain = (statistics.median(one[which][1] for one in rounds) for which in (0, rival))
+        yield Figure(
+            workload="FACE",
+            name=f"node of 100 records, against a pickled asset {name}",
+            value=statistics.median(one[0][1] / one[rival][1] for one in rounds),
+            unit="x CPU",
+            most=most,
+            note=f"{ours / 20 * 1000:.1f} ms against {plain / 20 * 1000:.1f} ms a node",
+        )
+
+
 def _figures(
     bench: Bench, name: str, given: dict[str, object], most: float | None
 ) -> Iterator[Figure]:
@@ -73,7 +99,7 @@ def _figures(
     )
 
 
-def _rounds(bench: Bench, given: dict[str, object]) -> list[tuple[list[float], list[float]]]:
+def _rounds(bench: Bench, given: dict[str, object]) -> list[list[list[float]]]:
     """Return seconds and CPU seconds of operators and plain assets, for each round of a process."""
     rounds = max(1, round(bench.rounds * _ROUNDS))
     with tempfile.TemporaryDirectory(dir=bench.folder) as folder:

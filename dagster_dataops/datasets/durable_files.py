@@ -55,7 +55,12 @@ def make_folder(folder: Path) -> None:
 
 
 def make_folder_durably(folder: Path) -> None:
-    """Create ``folder`` and its parents if missing, and fsync them against power loss."""
+    """Create ``folder`` and its parents if missing, and fsync them against power loss.
+
+    Each new folder takes a sync of the one above it, so that the first node of a root and of a
+    pipeline takes one more each. Some file systems keep new folders with the files in them, but
+    none is promised to: a power loss may take the name of the outermost, and all that is in it.
+    """
     with storage(folder, "create the folder"):
         missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
         folder.mkdir(parents=True, exist_ok=True)

@@ -9,10 +9,9 @@ Dagster looks up the versions of a step's inputs before the step begins. Therefo
 tagged with the version that the step really read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import dagster as dg
@@ -35,14 +34,14 @@ class ExternalFiles:
     """The source files of a step. Construct it before the step reads them.
 
     Of the ``inputs`` of an `AssetPlan` only paths are used; ``texts`` say what their columns
-    are.
+    are, and are asked for only if a file is reported.
     """
 
     def __init__(
         self,
         inputs: Sequence[tuple[dg.AssetKey, object]],
         dataops: DataOpsResource,
-        texts: Mapping[str, str] = MappingProxyType({}),
+        texts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._texts = texts
         self._files = {
@@ -83,7 +82,7 @@ class ExternalFiles:
         dataset = replace(JsonlDataset.at(path), rows=rows, fingerprint=content_digest(path))
         if _identity(path) != identity:
             return None
-        context.log_event(_event(key, dataset, identity, self._texts))
+        context.log_event(_event(key, dataset, identity, self._texts()))
         return dataset.fingerprint
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import dagster as dg
@@ -87,12 +88,17 @@ class DescribedColumns:
         names = [result for node in self._before(name) for result in node.results]
         return [self.keys[name] for name in names]
 
+    @cached_property
+    def _ordered(self) -> list[OperatorNode]:
+        """The nodes in topological order, which a run asks for at each node."""
+        return [] if self.graph is None else self.graph.ordered()
+
     def _before(self, name: str) -> Sequence[OperatorNode]:
         """Return the nodes that a node's results are made of, in order."""
         if self.graph is None or name not in self.graph.nodes:
             return []
         wanted, nodes = {name}, []
-        for node in reversed(self.graph.ordered()):
+        for node in reversed(self._ordered):
             if node.name in wanted:
                 wanted |= {source.partition(".")[0] for source in node.inputs}
                 nodes.append(node)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ class _OperatorRun:
             return self._made_of(upstream, partition)
 
     def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
-        texts = self.plan.columns.texts(SOURCE, None)
+        texts = partial(self.plan.columns.texts, SOURCE, None)
         files = ExternalFiles(self.plan.inputs, self.dataops, texts)
         folder = self._folder(partition)
         operator = of_partition(self._with(self._artefacts(partition)), partition)

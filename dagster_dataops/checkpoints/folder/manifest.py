@@ -1,9 +1,10 @@
 """NodeFolder: the files of one operator node. Manifest: facts about its published result."""
 
+import errno
 import os
 import time
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field, fields, replace
 from pathlib import Path
@@ -58,7 +59,7 @@ from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS, PLAIN, 
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 
-OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
+OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_CHECKS`
 
 
 @frozen(eq=True, kw_only=False)
@@ -370,12 +371,10 @@ class Manifest:
 
         Raises:
             NewerVersionError: It has the format of a newer version.
+            StorageError: It is there, but cannot be read.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError:
-            return None
-        return cls.parse(data, path)
+        data = _content_of(path)
+        return None if data is None else cls.parse(data, path)
 
     @classmethod
     def parse(cls, data: bytes, path: LocalFile) -> "Manifest | None":
@@ -391,11 +390,11 @@ class Manifest:
         try:
             content = without_mark(orjson.loads(data), COMPRESSED)
             check_not_newer(_format_in(content), path)
-            known = {name: value for name, value in content.items() if name in _TYPES}
+            known = {name: value for name, value in content.items() if name in _CHECKS}
             loaded = cls(**{**known, "outputs": _outputs_in(content)})
         except (TypeError, AttributeError, orjson.JSONDecodeError):
             return None
-        if not all(_fits(getattr(loaded, name), kind) for name, kind in _TYPES.items()):
+        if not all(fits(getattr(loaded, name)) for name, fits in _CHECKS.items()):
             return None
         if not (_are_versions(loaded.artefact, loaded.parted) and _is_above(loaded.part_of)):
             return None
@@ -481,32 +480,52 @@ class Manifest:
         return made_from is not None and not made_from.differences(fingerprint)
 
 
+def _content_of(path: LocalFile) -> bytes | None:
+    """Return the content of a manifest; ``None`` if there is no such file.
+
+    One that this user may not read, or that the disk refuses, is not missing: a run would make its
+    result again, and replace it.
+    """
+    with storage(path, "read the manifest"):
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                return None
+            raise
+
+
 def _results_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*_results.*") if is_result(path.name))
 
 
-def _fits(value: object, kind: Any) -> bool:
-    """Return whether a value has the type of a field, with all that is in it."""
+def _check_of(kind: Any) -> Callable[[object], bool]:
+    """Return the function that tells whether a value has a type, with all that is in it.
+
+    It is made once for each field: `typing` takes long to say what is in a type.
+    """
     if kind is Any:
-        return True
+        return lambda _: True
     if kind is float:
-        return type(value) in {float, int}
-    inner = typing.get_args(kind)
-    if type(value) is not (typing.get_origin(kind) or kind):
-        return False
-    if isinstance(value, dict):  # its keys are texts, as JSON has them
-        return all(_fits(item, inner[1]) for item in value.values())
-    return not isinstance(value, list) or all(_fits(item, inner[0]) for item in value)
+        return lambda value: type(value) in {float, int}
+    plain = typing.get_origin(kind) or kind
+    if plain not in {dict, list}:
+        return lambda value: type(value) is plain
+    inner = _check_of(typing.get_args(kind)[-1])  # keys of a dict are texts, as JSON has them
+    if plain is list:
+        return lambda value: type(value) is list and all(map(inner, value))
+    return lambda value: type(value) is dict and all(map(inner, value.values()))
 
 
-_TYPES: Final[dict[str, Any]] = {entry.name: entry.type for entry in fields(Manifest)}
+_NO_FILE: Final = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
+_CHECKS: Final = {entry.name: _check_of(entry.type) for entry in fields(Manifest)}
 _OWN_FACTS: Final = (
     *("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted"),
     "compressed_bytes",
 )
-_OUTPUT_KINDS: Final[dict[str, Any]] = {
-    **dict.fromkeys(("folder", "name"), str),
-    **{fact: _TYPES[fact] for fact in _OWN_FACTS},
+_OUTPUT_CHECKS: Final = {
+    **dict.fromkeys(("folder", "name"), _check_of(str)),
+    **{fact: _CHECKS[fact] for fact in _OWN_FACTS},
 }
 _LATER_FACTS: Final = {"parted": "", "compressed_bytes": 0}  # which version 0.2.0 did not write
 
@@ -520,7 +539,7 @@ def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the known facts about the outputs in a manifest."""
     return {
         name: {
-            fact: value for fact, value in (_LATER_FACTS | facts).items() if fact in _OUTPUT_KINDS
+            fact: value for fact, value in (_LATER_FACTS | facts).items() if fact in _OUTPUT_CHECKS
         }
         for name, facts in content.get("outputs", {}).items()
     }
@@ -537,10 +556,10 @@ def unreadable(path: LocalFile) -> str | None:
 
     Raises:
         NewerVersionError: It has the format of a newer version.
+        StorageError: It is there, but cannot be read.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError:
+    data = _content_of(path)
+    if data is None:
         return None
     try:
         written_format = _format_in(without_mark(orjson.loads(data), COMPRESSED))
@@ -553,9 +572,9 @@ def unreadable(path: LocalFile) -> str | None:
 
 
 def _is_output(facts: object) -> bool:
-    if not isinstance(facts, dict) or set(facts) != set(_OUTPUT_KINDS):
+    if not isinstance(facts, dict) or set(facts) != set(_OUTPUT_CHECKS):
         return False
-    if not all(_fits(facts[name], kind) for name, kind in _OUTPUT_KINDS.items()):
+    if not all(fits(facts[name]) for name, fits in _OUTPUT_CHECKS.items()):
         return False
     from dagster_dataops.foundation.places.confined_names import is_plain  # rare
 

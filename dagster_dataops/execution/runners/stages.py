@@ -58,6 +58,9 @@ from dagster_dataops.records import Record, decode_own
 RANGE: Final = "range"  # the kind of the files of the first stage: one for a range of an input
 LEAST_SENT_BYTES: Final = 256 << 20  # of less, starting agents takes longer than the work
 _LEAST_RANGE: Final = 1 << 20
+_WORKER_BYTES: Final = (
+    7 << 20
+)  # of a worker that has no work, beside what it shares with its parent
 _LIMIT_SHARE: Final = 2  # the rest of the limit of a worker is for what is not counted
 _RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
 _MOST_REPAIRS: Final = 2
@@ -205,10 +208,11 @@ class Stages:
         """Return the bytes of memory for a partition.
 
         Args:
-            max_bytes: Memory that all processes together may use.
+            max_bytes: Memory that all processes together may use, with what a worker takes itself.
         """
         limit = self._attempt.settings.max_worker_memory_mb << 20
         share = max_bytes // self.workers
+        share = max(share // 2, share - _WORKER_BYTES)
         return min(share, limit // _LIMIT_SHARE) if limit else share
 
     def range_bytes(self, memory: int, most: int) -> int:

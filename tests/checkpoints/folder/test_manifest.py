@@ -1,11 +1,13 @@
+import errno
 import os
+import re
 from pathlib import Path
 
 import orjson
 import pytest
 
 from dagster_dataops import load_result
-from dagster_dataops.errors import ResultMissingError
+from dagster_dataops.errors import ResultMissingError, StorageError
 from tests.execution.helpers import act, expected_results, node, plan, run_over
 from tests.nodes import Manifest, published
 
@@ -95,3 +97,22 @@ def test_a_manifest_with_a_value_of_another_kind_is_none(folder, name: str, valu
     folder.manifest.write_bytes(orjson.dumps({**content, name: value}))
     assert Manifest.load(folder.manifest) is None
     assert published(folder) is None
+
+
+@pytest.mark.parametrize("refusal", [errno.EACCES, errno.EIO])
+def test_a_manifest_that_cannot_be_read_is_not_missing(folder, tmp_path, monkeypatch, refusal):
+    before, read = folder.result.read_bytes(), Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path == folder.manifest:
+            raise OSError(refusal, os.strerror(refusal), str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    told = rf"{re.escape(str(folder.manifest))}: cannot read the manifest: {os.strerror(refusal)}"
+    with pytest.raises(StorageError, match=told):
+        run_over(tmp_path, act(_concurrency_mode="single"), _RECORDS, run="second")
+    with pytest.raises(StorageError, match=told):
+        load_result(folder)
+    monkeypatch.undo()
+    assert (load_result(folder).rows, folder.result.read_bytes()) == (before.count(b"\n"), before)
