@@ -1,11 +1,13 @@
 """Fixtures and settings for the tests of all packages."""
 
+import contextlib
 import gc
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -31,19 +33,47 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 register_profiles()
 
-# The folders of quick tests are in memory where there is enough of it: an eighth of the processor
-# time of the tests, and most of their waits, are those of a disk. Give --basetemp for a disk.
+# The folders of tests are in memory where there is enough of it: a fifth of the processor time of
+# quick tests, half of that of slow ones, and most of their waits are those of a disk. Slow tests of
+# faults and of servers have a disk, and all tests of a campaign or with --basetemp.
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
 _ROOM: Final = 6 << 30  # bytes
+_TESTS_IN: Final = "PYTEST_TESTS_IN_MEMORY"  # variable with their folder, if slow ones run too
+_ON_DISK: Final = ("tests/faults/", "tests/end_to_end/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the folders of tests in memory if no slow ones are run: servers and kills have a disk."""
-    if config.option.markexpr != "not slow" or not _IN_MEMORY.is_dir():
+    """Put the folders of tests in memory; see above for those that have a disk."""
+    if _TESTS_IN in os.environ or config.option.basetemp or not _IN_MEMORY.is_dir():
         return
     free = shutil.disk_usage(_IN_MEMORY).free, psutil.virtual_memory().available // 2
-    if min(free) > _ROOM:
+    if min(free) <= _ROOM:
+        return
+    if config.option.markexpr == "not slow":
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
+    elif config.getoption("--hypothesis-profile") != "campaign":
+        folder = tempfile.mkdtemp(dir=_IN_MEMORY, prefix="pytest-")
+        os.environ[_TESTS_IN] = folder  # the processes of a distributed run inherit it
+        config.add_cleanup(lambda: os.environ.pop(_TESTS_IN))
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Return the folder of a test: that of pytest, or one in memory."""
+    memory = os.environ.get(_TESTS_IN)
+    slow = request.node.get_closest_marker("slow") is not None
+    if memory is None or (slow and request.node.nodeid.startswith(_ON_DISK)):
+        yield tmp_path
+        return
+    failed = request.session.testsfailed
+    folder = Path(tempfile.mkdtemp(dir=memory, prefix=tmp_path.name))
+    yield folder
+    if request.session.testsfailed == failed:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        with contextlib.suppress(shutil.Error):  # sockets and pipes are not copied
+            shutil.copytree(folder, tmp_path, symlinks=True, dirs_exist_ok=True)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,6 +99,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: item.nodeid.startswith("tests/library/"))
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while tests are collected: a tenth of the time, in every process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
