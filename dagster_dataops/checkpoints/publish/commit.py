@@ -236,9 +236,13 @@ def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _remove_left_over(folder: NodeFolder) -> None:
-    """Remove a result of another form than the published one, which a crash has left beside it."""
+    """Remove what a crash has left of another form than the published one: results, drafts."""
     places = (folder, *folder.outputs.values())
-    if any(all(path.exists() for path in (place.result, *place.other_forms)) for place in places):
+    results = [(place.result, *place.other_forms) for place in places]
+    drafts = (draft_of(path) for paths in results for path in paths)
+    if any(all(path.exists() for path in paths) for paths in results) or any(
+        draft.exists() for draft in drafts
+    ):
         manifest = Manifest.of(folder)
         if manifest is not None and _is_there(folder, manifest):
             _remove_other_forms(folder, manifest)

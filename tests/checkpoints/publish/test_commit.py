@@ -347,3 +347,14 @@ def test_the_draft_of_a_kept_journal_is_deleted_with_an_unfinished_publication(
     assert commit.finish_interrupted(folder) is None
     assert not draft_of(folder.kept).exists()
     assert folder.kept.exists()
+
+
+def test_a_draft_in_another_form_is_deleted_by_the_next_run(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    dataset = write_input(tmp_path / "input.jsonl", _OLD)
+    run(act(), dataset, folder)
+    (compressed,) = folder.other_forms
+    draft_of(compressed).write_bytes(b"of a run that was killed when it had published the result")
+    assert run(act(), dataset, folder).reused
+    assert not draft_of(compressed).exists()
+    assert folder.result.read_bytes() == expected_results(_OLD)
