@@ -12,6 +12,8 @@ import xxhash
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
+    COPY_BYTES,
+    begin_sync,
     copy_durably,
     create_anew,
     draft_of,
@@ -54,6 +56,7 @@ class JsonlWriter:
         self.rows = 0
         self.size_bytes = 0
         self.stored_bytes = 0
+        self._synced_bytes = 0  # of those stored, that are written to the disk already or now
         self._draft = draft_of(path)
         self._linked = False
         self._digest = xxhash.xxh3_128()
@@ -109,8 +112,17 @@ class JsonlWriter:
 
     def _append(self, data: bytes | bytearray) -> None:
         """Append bytes to the file as it is stored."""
-        self._opened().write(data)
+        file = self._opened()
+        file.write(data)
         self.stored_bytes += len(data)
+        if self.stored_bytes - self._synced_bytes >= COPY_BYTES and not self._scratch:
+            self._begin_sync(file)
+
+    def _begin_sync(self, file: IO[bytes]) -> None:
+        """Begin to sync what was written since the last call: `finish` then waits less."""
+        file.flush()
+        begin_sync(file.fileno(), self._synced_bytes, self.stored_bytes - self._synced_bytes)
+        self._synced_bytes = self.stored_bytes
 
     @property
     def compressed_bytes(self) -> int:

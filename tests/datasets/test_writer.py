@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops.datasets.durable_files import (
     append_file,
+    begin_sync,
     copy_durably,
     draft_of,
     make_folder,
@@ -260,3 +261,20 @@ def test_a_link_in_place_of_a_draft_is_not_followed(tmp_path, link):
 
 def test_the_parts_of_a_result_lie_beside_it_in_a_folder_with_the_name_of_the_node() -> None:
     assert parts_of(Path("root/docs/docs_results.jsonl")) == Path("root/docs/docs_parts")
+
+
+def test_a_large_file_is_complete_though_its_sync_begins_early(tmp_path):
+    line = b'{"text": "' + b"x" * 99_987 + b'"}\n'
+    with JsonlWriter(tmp_path / "large.jsonl") as writer:
+        for _ in range(200):  # 20 MB
+            writer.write(line)
+        dataset = writer.publish()
+    assert dataset.path.read_bytes() == line * 200
+    assert dataset.size_bytes == len(line) * 200
+
+
+def test_the_system_may_refuse_to_begin_a_sync():
+    reading, writing = os.pipe()
+    begin_sync(writing, 0, 1)  # no file
+    os.close(reading)
+    os.close(writing)
