@@ -13,7 +13,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
 from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, PARTITIONS, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
-from dagster_dataops.errors import DataOpsError, NewerVersionError
+from dagster_dataops.errors import DataOpsError, NewerVersionError, StorageError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
@@ -30,14 +30,14 @@ class PublishedNode:
         folder: Its folder.
         manifest: Its manifest; ``None`` if nothing is published.
         state: Why nothing is published, or what goes on beside the result; may be empty.
-        error: Why the manifest cannot be read, if a newer version has written it.
+        error: Why the manifest cannot be read, if it is there.
     """
 
     name: str
     folder: NodeFolder
     manifest: Manifest | None
     state: str = ""
-    error: NewerVersionError | None = None
+    error: NewerVersionError | StorageError | None = None
 
     @property
     def results(self) -> list[Path]:
@@ -62,7 +62,7 @@ def key_of_result(location: Location) -> Location:
 
 
 def published_nodes(places: Iterable[Root]) -> list[PublishedNode]:
-    """Return the nodes in or below folders, the first thousand; one of a newer version, too."""
+    """Return the nodes in or below folders, the first thousand; one whose manifest cannot be read, too."""
     every = [node for place in places for node in _in(place)]
     unique = {node.folder.path: node for node in reversed(every)}
     return _in_order(list(islice(reversed(unique.values()), MOST_NODES)))
@@ -85,7 +85,7 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
             node = NodeFolder.of(folder, name)
             try:
                 manifest = Manifest.of(node)
-            except NewerVersionError as error:
+            except (NewerVersionError, StorageError) as error:
                 shown, text = _name(place.path, path, name), str(error).rstrip(".")
                 yield PublishedNode(shown, node, None, text, error)
                 continue

@@ -1,5 +1,6 @@
 """Tests of the report of a pipeline: its facts from files, its excerpts, the page."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -452,3 +453,19 @@ def test_a_node_of_a_newer_version_is_shown_with_its_error_beside_the_others(mad
         one.write_bytes(one.read_bytes().replace(b'"6-little"', b'"7-little"'))
     with pytest.raises(NewerVersionError, match="has format 7-little"):
         report(made)
+
+
+def test_a_node_whose_manifest_is_refused_is_shown_beside_the_others(made, root, read, monkeypatch):
+    manifest = root / "reported/judged/judged_results.jsonl.json"
+    read_bytes = Path.read_bytes
+
+    def refusing(path):
+        if path == manifest:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refusing)
+    judged, cleaned, _ = read(report(made))["nodes"]
+    assert "Permission denied" in judged["state"]
+    assert str(manifest) in judged["state"]
+    assert cleaned["rows_out"] > 0
