@@ -7,8 +7,7 @@
 import sys
 from typing import Any, Final
 
-from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
-from dagster_dataops.foundation.exports import NamedModule
+from dagster_dataops.foundation.exports import NamedModule, imported
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
@@ -17,8 +16,8 @@ from dagster_dataops.override import override
 
 def run_operator(operator: Operator, records: object) -> object:
     """Run ``operator`` over ``records``. The executor is imported on the first run."""
-    with objects_that_stay():
-        from dagster_dataops.pipelines import local_run
+    imported("dagster_dataops.pipelines.local_run")
+    from dagster_dataops.pipelines import local_run
 
     return local_run.run_operator(operator, records)
 

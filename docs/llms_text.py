@@ -36,7 +36,7 @@ INTRODUCTION: Final = """\
 _TOCTREE: Final = re.compile(r"```\{toctree\}\n(.*?)```\n*", re.DOTALL)
 _TABLE: Final = re.compile(r"```\{dataops\} (\S+)(?: (\S+))?\n```")
 _REFERENCE: Final = re.compile(r"```\{eval-rst\}\n(.*?)```", re.DOTALL)
-_COMMENT: Final = re.compile(r"<!-- (?:test\n|not run: ).*?-->\n*", re.DOTALL)
+_COMMENT: Final = re.compile(r"<!-- (?:test\n|not run: |written by ).*?-->\n*", re.DOTALL)
 _LABEL: Final = re.compile(r"^\([\w.]+\)=\n+", re.MULTILINE)
 _ROW: Final = re.compile(r"^\|(.+)\|$", re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)\)")

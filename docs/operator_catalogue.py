@@ -9,6 +9,7 @@ directives of the pages insert a section for each operator.
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -44,6 +45,9 @@ _INPUT_OPTIONS: Final = {"input_key", "key", "keys", "on"}
 _OF_ALL_FILTERS: Final = option_descriptions(TextFilter)
 _NO_COLUMNS: Final = {"null"}
 _REFERENCE: Final = re.compile(r"(?<![`\w\[])`(?:(?P<group>[a-z]\w*)\.)?(?P<name>[A-Z]\w*)`(?!`)")
+
+_SHARED: Final = "Options that several operators have"
+_SEVERAL: Final = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +239,12 @@ def group_page(group: str) -> Iterator[str]:
     """Yield a section for each operator of a group."""
     listed = entries(group)
     yield from _options_of_filters(listed)
+    shared = _shared_options(listed)
+    if shared:
+        yield from (f"## {_SHARED}", "")
+        yield from _described(shared, group)
     for entry in listed:
-        yield from _section(entry)
+        yield from _section(entry, shared)
 
 
 def _options_of_filters(found: list[Entry]) -> Iterator[str]:
@@ -248,14 +256,25 @@ def _options_of_filters(found: list[Entry]) -> Iterator[str]:
         yield from _described(shared, filters[0].group)
 
 
-def _section(entry: Entry) -> Iterator[str]:
+def _shared_options(found: list[Entry]) -> dict[str, str]:
+    """Return the inherited options that three operators or more describe by the same text."""
+    inherited = [entry.inherited for entry in found if not entry.is_filter]
+    counts = Counter(option for options in inherited for option in options.items())
+    return {name: text for (name, text), count in counts.items() if count >= _SEVERAL}
+
+
+def _section(entry: Entry, shared: dict[str, str]) -> Iterator[str]:
     yield from (f"({entry.qualified_name})=", "", f"## {entry.qualified_name}", "")
     yield from ("```python", *_call(entry), "```", "")
     yield from (*_markdown(entry.text.partition(_ARGS)[0], entry.group).splitlines(), "")
     inherited = entry.inherited
     if entry.is_filter:
         inherited = {name: text for name, text in inherited.items() if name not in _OF_ALL_FILTERS}
-    yield from _described({**described_parameters(entry.text), **inherited}, entry.group)
+    further = [name for name, text in inherited.items() if shared.get(name) == text]
+    own = {name: text for name, text in inherited.items() if name not in further}
+    yield from _described({**described_parameters(entry.text), **own}, entry.group)
+    if further:
+        yield from (f"{_SHARED}: {', '.join(f'`{name}`' for name in further)}.", "")
     yield from (f"Kind: {entry.kind.text}.", "")
 
 

@@ -34,7 +34,7 @@ from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_w
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
+from dagster_dataops.foundation.concurrency.garbage import collected_rarely
 from dagster_dataops.foundation.parts import has_model_operators, has_review_operators
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.pipelines.graph.operator_node import SOURCE
@@ -98,7 +98,7 @@ class PipelineOptions(LayoutOptions, JobOptions, total=False):
 
 
 @takes_options(PipelineOptions)
-@objects_that_stay()  # all that it makes stays
+@collected_rarely()  # all that it makes stays
 def build_definitions(
     ppl: Pipeline, *, source: Source, **options: Unpack[PipelineOptions]
 ) -> dg.Definitions:

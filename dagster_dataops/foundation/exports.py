@@ -43,12 +43,19 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
         home, attribute = homes[name]
-        with objects_that_stay():
-            value = None if home == package else getattr(import_module(home), attribute, None)
-            return import_module(f"{home}.{attribute}") if value is None else value
+        value = None if home == package else getattr(imported(home), attribute, None)
+        return imported(f"{home}.{attribute}") if value is None else value
 
     shown = _SHOWN.search(text)
     return sorted(homes if shown is None else re.findall(r"\w+", shown[1])), load
+
+
+def imported(module: str) -> ModuleType:
+    """Return a module. If it is new, its objects are kept away from the garbage collector."""
+    if module in sys.modules:
+        return import_module(module)  # it waits for another thread that imports it
+    with objects_that_stay():
+        return import_module(module)
 
 
 def public_names(package: str) -> list[str]:
