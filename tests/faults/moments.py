@@ -54,7 +54,7 @@ IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
     "stream_restore": ("streams.positioned_stream", "PositionedStream", "load_state_dict", 1),
     "stream_link": ("checkpoints.stream_checkpoint", "", "linked", 1),
     "stream_draft": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "draft", 1),
-    "stream_errors": ("checkpoints.publish.compose", "", "draft_quarantined", 1),
+    "stream_errors": ("checkpoints.publish.error_rows", "", "draft_quarantined", 1),
     "stream_segment": ("checkpoints.journal.segments", "SegmentWriter", "append", 40),
     **{
         name: IN_PARENT[name]

@@ -2,7 +2,7 @@
 
 import gc
 
-from dagster_dataops.foundation.concurrency.garbage import collected_rarely, objects_that_stay
+from dagster_dataops.foundation.concurrency.garbage import collected_rarely
 
 AGED = """
 import gc
