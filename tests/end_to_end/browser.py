@@ -26,11 +26,6 @@ WITHOUT_ANIMATIONS = """addEventListener('DOMContentLoaded', () => {
     animation-iteration-count: 1 !important; transition-duration: 1ms !important; }`;
   document.head.append(style);
 })"""
-_GO = """path => {
-  history.pushState({key: path}, '', path);
-  dispatchEvent(new PopStateEvent('popstate', {state: history.state}));
-  return new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(shown)));
-}"""
 _LAUNCH = "mutation Launch"
 _RUN = re.compile(r'"id":"([0-9a-f-]{36})"')
 
@@ -51,39 +46,14 @@ class Browser:
         self._location = f"/locations/__repository__@{server.location}"
         self._group = group
         self._pictures = pictures
-        self._asked: set[Any] = set()
-        page.on("request", self._asks)
-        for end in ("requestfinished", "requestfailed"):
-            page.on(end, self._has_asked)
-
-    def _asks(self, request: Any) -> None:
-        self._asked.add(request)
-
-    def _has_asked(self, request: Any) -> None:
-        self._asked.discard(request)
 
     # ------------------------------------------------------------ reading
 
     def open(self, path: str, text: str) -> None:
-        """Open a page and wait until ``text`` is on it, and nothing is loaded any more.
-
-        An open page of Dagster goes there itself, as by a click on a link: to load it again takes
-        two seconds of a processor. It asks for nothing that it knows: `leave` it before a change.
-        """
-        if self.page.url.startswith(self.server.url):
-            self.page.evaluate(_GO, path)
-            self._wait_until_quiet()
-        else:
-            self.page.goto(f"{self.server.url}{path}")
+        """Open a page and wait until ``text`` is on it, and nothing is loaded any more."""
+        self.page.goto(f"{self.server.url}{path}")
         self.see(text)
         self.page.wait_for_load_state("networkidle")
-
-    def _wait_until_quiet(self) -> None:
-        """Wait until the page has asked for nothing for half a second."""
-        quiet = 0
-        while quiet < 10:
-            self.page.wait_for_timeout(50)
-            quiet = 0 if self._asked else quiet + 1
 
     def open_lineage(self, node: str) -> None:
         self.open(f"{self._location}/asset-groups/{self._group}/lineage", node)
@@ -96,7 +66,6 @@ class Browser:
         self.open(f"{self._location}/jobs/{name}{tab}", text)
 
     def open_run(self, run: str, text: str) -> None:
-        self.leave()
         self.page.goto(f"{self.server.url}/runs/{run}")
         self.see(text)
 
@@ -141,7 +110,6 @@ class Browser:
     def leave(self) -> None:
         """Leave the page while a run goes on: an open one keeps asking the server for news."""
         self.page.goto("about:blank")
-        self._asked.clear()
 
     @contextmanager
     def launching(self) -> Iterator[list[str]]:
