@@ -107,3 +107,18 @@ def test_the_text_is_that_of_the_block_that_inspect_finds(source: Any, tmp_path:
     assert len(functions) > 5
     for function in functions:
         assert text_of(function) == slow(function.__code__, lines), function.__name__
+
+
+def test_a_parser_that_a_collection_disturbed_is_asked_again(monkeypatch):
+    calls = []
+    parse = ast.parse
+
+    def disturbed(source):
+        calls.append(source)
+        if len(calls) == 1:
+            raise SystemError("AST constructor recursion depth mismatch (before=198, after=250)")
+        return parse(source)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert text_of(disturbed) is not None
+    assert len(calls) > 1
