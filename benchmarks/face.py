@@ -32,6 +32,7 @@ from typing import Any
 import dagster as dg
 import orjson
 
+from benchmarks.operators import upper
 from dagster_dataops import DataOpsResource, build_definitions, data, data_register, pipeline
 
 SOURCE = "texts"
@@ -137,11 +138,6 @@ def chain(given: dict[str, Any]) -> list[Any]:
         for job in jobs:
             run(job)
         return [_taken_of(run, jobs, number) for number in range(given["rounds"])]
-
-
-def upper(record: dict) -> dict:
-    """Return the record with its text in upper case."""
-    return {**record, "text": record["text"].upper()}
 
 
 data_register("data.face")(upper)

@@ -8,18 +8,16 @@ import sys
 from typing import Any, Final
 
 from dagster_dataops.foundation.exports import NamedModule, imported
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.override import override
 
 
 def run_operator(operator: Operator, records: object) -> object:
     """Run ``operator`` over ``records``. The executor is imported on the first run."""
-    imported("dagster_dataops.pipelines.local_run")
-    from dagster_dataops.pipelines import local_run
-
-    return local_run.run_operator(operator, records)
+    run: Any = imported("dagster_dataops.pipelines.local_run").run_operator
+    return run(operator, records)
 
 
 data_register: Final = OperatorRegistry(

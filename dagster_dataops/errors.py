@@ -110,8 +110,6 @@ message in ``__str__``; a pickled copy equals the original.
 import re
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.override import override
-
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/?#'\"@]*:[^\s/?#'\"]+@")  # a user and a password
 
 
@@ -129,7 +127,6 @@ class DataOpsError(Exception):
     facts: ClassVar[tuple[str, ...]] = ("reason",)
     sentence: ClassVar[str] = "{reason}"
 
-    @override
     def __init_subclass__(cls) -> None:
         """Take the annotations as the facts; without any, those of the base class."""
         super().__init_subclass__()
@@ -141,8 +138,8 @@ class DataOpsError(Exception):
         for name, value in zip(self.facts, values, strict=True):
             setattr(self, name, value)
 
-    @override
     def __str__(self) -> str:
+        """Return the sentence with the facts."""
         text = self.sentence.format(**{name: self._shown(name) for name in self.facts})
         return _without_logins(text)
 
@@ -359,8 +356,8 @@ class ExportError(OperatorError):
     found: str
     remedy: str
 
-    @override
     def __str__(self) -> str:
+        """Return the sentence, without a column that is empty."""
         return super().__str__().replace(", column ''", "", 1)
 
 
@@ -775,8 +772,8 @@ class SelectorSyntaxError(DefinitionError, ValueError):
     column: int
     reason: str
 
-    @override
     def __str__(self) -> str:
+        """Return the sentence, and below it the selector with a mark at the column."""
         shown = "".join(" " if char.isspace() else char for char in self.selector)
         return f"{super().__str__()}\n  {shown}\n  {' ' * (self.column - 1)}^"
 
@@ -913,8 +910,8 @@ class MetadatasetError(DefinitionError, ValueError):
     key: str
     reason: str
 
-    @override
     def __str__(self) -> str:
+        """Return file, line and key, and the reason."""
         place = f" ({self.key})" if self.key else ""
         return _without_logins(f"{self.file}, line {self.line}{place}: {self.reason}")
 
@@ -969,8 +966,8 @@ class AuxFileMissingError(DataOpsError, KeyError):
     near: str
     unread: str
 
-    @override
     def __str__(self) -> str:
+        """Return the sentence, the files that were not read, and the nearest name."""
         hint = f"; nearest {self.near!r}" if self.near else ""
         rest = f", and not all were read: {self.unread}" if self.unread else ""
         return f"{super().__str__()}{rest}{hint}"

@@ -25,8 +25,8 @@ from dagster_dataops.errors import (
     MissingExtraError,
     RunStoppedError,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 
 _JOB: Final = "dataops_run"
 _PIPES: Final = "DAGSTER_PIPES_CONTEXT"  # set in a process that a client of Pipes has started

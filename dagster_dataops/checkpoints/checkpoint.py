@@ -37,6 +37,7 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import background
 
@@ -90,7 +91,7 @@ class CheckpointContent:
         return self.format != "" and not is_read(self.format)
 
     @classmethod
-    def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
+    def read(cls, folder: Path, name: str = JOURNAL) -> "CheckpointContent":
         """Read a journal. Damaged entries are left out; a missing journal is empty."""
         content = cls(folder, None, [], SpanTable())
         for entry in read_journal(folder / name):
@@ -212,7 +213,7 @@ class Checkpoint:
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
         self._closed = False
-        self._journal = open_journal(self.folder / "journal")
+        self._journal = open_journal(self.folder / JOURNAL)
         self.segments = self._journal.segments
         self.synced = not self._journal.on_disk
         self._flush_seconds = max(flush_seconds, self._journal.least_seconds)

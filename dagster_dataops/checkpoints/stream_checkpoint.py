@@ -29,8 +29,8 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter, linked
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import is_compressed
-from dagster_dataops.override import override
 
 _SEGMENT: Final = 1
 

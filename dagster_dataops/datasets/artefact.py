@@ -25,8 +25,8 @@ import xxhash
 
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest, content_digest
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, encode
 
 SUFFIX: Final = "_artefact"  # of the folder that holds the versions

@@ -53,8 +53,9 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 def begin_sync(descriptor: int, start: int, size: int) -> None:
     """Begin to put new bytes of a file on the disk, so that a later sync waits less.
 
-    The system is told that the bytes are not read again soon. It then writes those that are new,
-    and these stay in memory, from where the next step reads them. It is advice: an error is none.
+    It advises the system that the bytes are not read again soon, which makes Linux write the new
+    ones. While they are written they stay in memory, from where the next step reads them. An error
+    of the advice is ignored: the later sync writes all the same.
     """
     if _ADVISE is not None:
         with suppress(OSError):
@@ -72,7 +73,7 @@ def make_folder_durably(folder: Path) -> None:
 
     Each new folder takes a sync of the one above it, so that the first node of a root and of a
     pipeline takes one more each. Some file systems keep new folders with the files in them, but
-    none is promised to: a power loss may take the name of the outermost, and all that is in it.
+    none promises it: a power loss may take the name of the outermost, and all that is in it.
     """
     with storage(folder, "create the folder"):
         missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]

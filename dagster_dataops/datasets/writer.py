@@ -56,7 +56,7 @@ class JsonlWriter:
         self.rows = 0
         self.size_bytes = 0
         self.stored_bytes = 0
-        self._synced_bytes = 0  # of those stored, that are written to the disk already or now
+        self._syncing_bytes = 0  # of the stored bytes: those whose sync has begun
         self._draft = draft_of(path)
         self._linked = False
         self._digest = xxhash.xxh3_128()
@@ -115,14 +115,14 @@ class JsonlWriter:
         file = self._opened()
         file.write(data)
         self.stored_bytes += len(data)
-        if self.stored_bytes - self._synced_bytes >= COPY_BYTES and not self._scratch:
+        if self.stored_bytes - self._syncing_bytes >= COPY_BYTES and not self._scratch:
             self._begin_sync(file)
 
     def _begin_sync(self, file: IO[bytes]) -> None:
         """Begin to sync what was written since the last call: `finish` then waits less."""
         file.flush()
-        begin_sync(file.fileno(), self._synced_bytes, self.stored_bytes - self._synced_bytes)
-        self._synced_bytes = self.stored_bytes
+        begin_sync(file.fileno(), self._syncing_bytes, self.stored_bytes - self._syncing_bytes)
+        self._syncing_bytes = self.stored_bytes
 
     @property
     def compressed_bytes(self) -> int:

@@ -23,12 +23,12 @@ from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
@@ -54,9 +54,7 @@ class CheckpointSink(Sink):
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self._ticker = attempt.ticker(self.state)
         if self.checkpoint.sends:
-            from dagster_dataops.checkpoints.journal.sent_pieces import (
-                room_of_worker,  # only for buckets
-            )
+            from dagster_dataops.checkpoints.journal.sent_pieces import room_of_worker
 
             self.room = room_of_worker(attempt.settings.max_workers)
         self._keeps_outcomes = attempt.settings.reuse_outcomes
@@ -96,9 +94,7 @@ class CheckpointSink(Sink):
                 self._reads.write()
         location, digests = self.work.dataset.location, None
         if self._keeps_outcomes:
-            from dagster_dataops.checkpoints.journal.stored_outcomes import (
-                digests_in,  # only kept ones
-            )
+            from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 
             digests = digests_in(location, spans, notes)
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))

@@ -17,8 +17,8 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.ticker import Ticker
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.override import override
 
 _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import percentage
 from dagster_dataops.operators.outcomes.record_context import plain_counts
-from dagster_dataops.override import override
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_LINE_SECONDS: Final = 10.0

@@ -12,12 +12,12 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
 from dagster_dataops.foundation.frozen import frozen
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.exporters.delivery import Exported

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
@@ -51,7 +51,7 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
 
 
 def imported(module: str) -> ModuleType:
-    """Return a module. If it is new, its objects are kept away from the garbage collector."""
+    """Return a module; the garbage collector looks rarely at the objects of a new one."""
     if module in sys.modules:
         return import_module(module)  # it waits for another thread that imports it
     with objects_that_stay():

@@ -1,21 +1,21 @@
-"""`frozen`: dataclasses of which type checkers, and not each process, refuse changes."""
+"""`frozen`: dataclasses whose fields type checkers alone protect from changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform
 
-Kind = TypeVar("Kind")
+Class = TypeVar("Class")
 
 
 @dataclass_transform(
     frozen_default=True, eq_default=False, kw_only_default=True, field_specifiers=(field,)
 )
-def frozen(*, eq: bool = False, kw_only: bool = True) -> Callable[[type[Kind]], type[Kind]]:
-    """Return a decorator that makes a class of the package a dataclass that is never changed.
+def frozen(*, eq: bool = False, kw_only: bool = True) -> Callable[[type[Class]], type[Class]]:
+    """Return a decorator that makes an internal class a dataclass that is never changed.
 
-    It has no method that refuses changes, and no text of its own. ``@dataclass(frozen=True)``
+    The class has no methods that refuse changes, and no ``__repr__``. ``@dataclass(frozen=True)``
     compiles these for each class, which takes a twelfth of the time in which a process starts and
-    runs its first operator. Classes that users see are dataclasses of the usual kind.
+    runs its first operator. Use that decorator for classes that users see.
 
     Args:
         eq: Compare the values of two objects, and hash them, in place of their identity.

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, ClassVar, Final, Generic, Literal, TypeVar, ca
 from dagster_dataops.datasets.file_values.image_pixels import DECODER_ERRORS
 from dagster_dataops.errors import FileError, FileReferenceError
 from dagster_dataops.files import FileReference
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Filter, Judgement, RuleFilter
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _WHOLE_BYTES: Final = 1 << 20

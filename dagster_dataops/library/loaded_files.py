@@ -5,8 +5,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.file_content import content_of
-from dagster_dataops.override import override
 
 
 class LoadedFile:

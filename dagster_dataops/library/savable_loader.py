@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any, Final
 
 from dagster_dataops.errors import StreamArgumentError, StreamStateError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.training_datasets import TrainingDataset, check_worker_config
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.training.cooking.restoring import restore_record
 from dagster_dataops.training.filestores.cache_pool import CachePool

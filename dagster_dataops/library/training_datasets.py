@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder, in_shuffled_windows
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from dagster_dataops.errors import EmptyReplyError, InvalidOutputError, ModelError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.json_values import json_texts, json_value
 from dagster_dataops.models.llm_operator import LLMOperator
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, encode_anything
 
 _MODEL: Final = "gpt-5-mini"

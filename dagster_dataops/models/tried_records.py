@@ -26,6 +26,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import CallWithheldError, ConfigurationError, TryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
@@ -36,7 +37,6 @@ from dagster_dataops.models.replies.usage import Usage
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
-from dagster_dataops.override import override
 from dagster_dataops.pipelines.history.changed_lines import cut, text_of_line
 from dagster_dataops.pipelines.history.node_folder import node_at
 from dagster_dataops.pipelines.pipeline import Pipeline

@@ -16,13 +16,13 @@ import cloudpickle
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
 from dagster_dataops.foundation.hashing.code_origins import searched_spec
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.decorated_function import named_as
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.declared_columns import sent_declarations
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.record_context import RunLink
-from dagster_dataops.override import override
 
 _PACKAGE: Final = __name__.partition(".")[0]
 

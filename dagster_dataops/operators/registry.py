@@ -14,6 +14,7 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.decorated_function import P, R, RegisteredFunction
 from dagster_dataops.operators.definition.operator import (
@@ -39,7 +40,6 @@ from dagster_dataops.operators.options.declared_columns import (
 )
 from dagster_dataops.operators.options.settings import REMOVED_SETTINGS, SETTING_NAMES
 from dagster_dataops.operators.options.signature import nearest, parameters_of
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -107,8 +108,6 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         reports[node.name] = report
     deleting.finish()  # the caller may delete the folders next
     if any(map(_saves, graph.nodes.values())):
-        import shlex
-
         _LOG.info("see the records: python -m dagster_dataops view %s", shlex.quote(str(saved)))
     return reports
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.options.artefact_options import ArtefactReference, NodeReference
-from dagster_dataops.override import override
 from dagster_dataops.pipelines.chaining import chained
 from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
 from dagster_dataops.pipelines.given_operators import constructed

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.reader_base import Readable
-from dagster_dataops.override import override
 from dagster_dataops.readers.record_parsing import ItemParser, parse_stage
 from dagster_dataops.streams.core.stage import SourceStage, State
 from dagster_dataops.streams.core.state_values import from_json, to_json

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.parallel.parallel_map import OrderedMap
 from dagster_dataops.streams.stages.mapping import Map
 

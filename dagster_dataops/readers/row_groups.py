@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.file_stages import FileCursor
 
 _PARTS_BEFORE: Final = 2  # of states before failures were counted

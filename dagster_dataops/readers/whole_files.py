@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from dagster_dataops.datasets.file_values.reference import FileReference, identified
 from dagster_dataops.errors import FileError, StreamDefinitionError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths

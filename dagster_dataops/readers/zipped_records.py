@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import DamagedFileError, StreamDefinitionError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
 from dagster_dataops.streams.files.descriptors import naming_path

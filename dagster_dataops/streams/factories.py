@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.sequences import SequenceSource
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage, State

@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any, Final, Self
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import (
     check_callable,
     check_count,

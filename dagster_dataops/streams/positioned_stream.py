@@ -12,8 +12,8 @@ from typing import Any, Final, Self
 from weakref import WeakSet
 
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.url_forms import check_local
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count, check_seed
 from dagster_dataops.streams.core.item_failures import (
     FAILURE_TOLERANCE,

@@ -6,9 +6,9 @@ from typing import Any
 
 from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import is_compressed, state_at
 from dagster_dataops.foundation.places.range_source import close_readable, size_of
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count, texts
 from dagster_dataops.streams.torch_loader import needs_torch
 

@@ -10,7 +10,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.ranks import WorldRank, group_rank
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder

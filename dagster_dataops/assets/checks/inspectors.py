@@ -12,10 +12,10 @@ from dagster_dataops.assets.checks.findings import Finding, Violations, check_sa
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import Readable, state_of
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 

@@ -22,7 +22,7 @@ from dagster_dataops.assets.components.source_position import NOWHERE, YamlPlace
 from dagster_dataops.assets.definitions import build_definitions
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.errors import ConfigurationError, DefinitionError, MissingExtraError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.pipelines.graph.operator_node import SOURCE
 
 

@@ -14,8 +14,8 @@ from dagster_dataops.assets.inputs.listed_files import listed_partitions
 from dagster_dataops.assets.inputs.path_pattern import is_pattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError, DataOpsError, DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.url_forms import is_url
-from dagster_dataops.override import override
 
 _VERSION: Final = 1  # of the state
 _REFRESH: Final = "`dg utils refresh-defs-state`"

@@ -12,7 +12,7 @@ from dagster_dataops.assets.components.source_position import NOWHERE, beside
 from dagster_dataops.assets.definitions import dataops_resources
 from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.training.cooking.metadataset.metadataset_streams import metadataset
 
 

@@ -10,7 +10,7 @@ import orjson
 from pydantic import BaseModel, Field, field_validator
 
 from dagster_dataops.assets.components.declared_form import declared_nodes, python_of, yaml_of
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _OPERATORS: Final = '''\
 """Operators of the pipeline {name}. Importing this file registers them."""

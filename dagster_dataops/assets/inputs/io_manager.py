@@ -22,9 +22,9 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, ResultMissingError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 
 OPERATOR_INPUT: Final = dg.DagsterType(
     lambda _, __: True,

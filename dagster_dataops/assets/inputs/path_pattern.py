@@ -12,8 +12,8 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.window_formats import WindowFormats
 from dagster_dataops.errors import ConfigurationError, InputError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.url_forms import ObjectUrl, is_url
-from dagster_dataops.override import override
 
 PLACEHOLDER: Final = "partition"
 # Characters that Dagster refuses in a key or a database cannot store, and the escape character.

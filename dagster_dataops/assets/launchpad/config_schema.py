@@ -20,6 +20,7 @@ from dagster_dataops.assets.launchpad.json_schema_types import (
     shape,
 )
 from dagster_dataops.assets.launchpad.params import shown_params
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
 from dagster_dataops.operators.options.docstrings import first_sentence
@@ -29,7 +30,6 @@ from dagster_dataops.operators.options.settings import (
     MODE,
     execution_settings,
 )
-from dagster_dataops.override import override
 
 
 class LazyField(dg.Field):

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 
 ANY: Final = dg.Field(Any).config_type
 _MAPPING: Final = dg.Field(dict).config_type

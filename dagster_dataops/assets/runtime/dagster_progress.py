@@ -8,7 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import Observations
 from dagster_dataops.execution.progress import ConsoleProgress, LogPace, Progress, ProgressState
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _FIRST_LINE_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 1.0  # a canceled run must end within three seconds

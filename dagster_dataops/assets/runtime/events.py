@@ -10,7 +10,7 @@ from dagster_dataops.assets.metadata.metadata_keys import COLUMN_SCHEMA, ROW_COU
 from dagster_dataops.assets.metadata.result_metadata import with_metadata
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent, column_texts
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 Event = TypeVar("Event")
 Fetch = Callable[[list[JsonlDataset]], Mapping[str, Any]]

@@ -9,7 +9,7 @@ from pydantic import Field, create_model, field_validator, model_validator
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource, refuse_unknown
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.models.calls.client import ModelClient

@@ -34,6 +34,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, Resu
 from dagster_dataops.configuration import config, format_setting, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.root import Root
@@ -42,7 +43,6 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import nearest
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.run_report import RunContext, RunReport

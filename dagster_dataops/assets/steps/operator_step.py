@@ -16,7 +16,7 @@ from dagster_dataops.assets.planning.execute_hook import ExecuteHook
 from dagster_dataops.assets.runtime.resource import io_manager_key
 from dagster_dataops.assets.runtime.step_context import Work
 from dagster_dataops.assets.steps.step_body import Body, body_of, step_function
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _LOADED: Final = dg.In(OPERATOR_INPUT)
 _WAITED: Final = dg.In(dg.Nothing)  # an input that is not loaded

@@ -55,6 +55,7 @@ from dagster_dataops.foundation.places.bucket import (
     StoreBucket,
     published_file,
 )
+from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS, PLAIN, state_at
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
@@ -500,9 +501,9 @@ def _results_in(folder: Path) -> list[Path]:
 
 
 def _check_of(kind: Any) -> Callable[[object], bool]:
-    """Return the function that tells whether a value has a type, with all that is in it.
+    """Return a function that checks the type of a value, and of the values in it.
 
-    It is made once for each field: `typing` takes long to say what is in a type.
+    It is made once for each field, since `typing.get_origin` and `get_args` are slow.
     """
     if kind is Any:
         return lambda _: True
@@ -576,8 +577,6 @@ def _is_output(facts: object) -> bool:
         return False
     if not all(fits(facts[name]) for name, fits in _OUTPUT_CHECKS.items()):
         return False
-    from dagster_dataops.foundation.places.confined_names import is_plain  # rare
-
     is_here = is_plain(facts["name"]) and not os.path.isabs(facts["folder"])  # noqa: PTH117 - a text
     return is_here and _are_versions(facts["parted"])
 
@@ -592,8 +591,6 @@ def _is_above(part_of: str) -> bool:
     if not part_of:
         return True
     name = part_of.rpartition("/")[2]
-    from dagster_dataops.foundation.places.confined_names import is_plain  # rare
-
     return not part_of.startswith("/") and is_plain(name) and name.endswith(MANIFEST)
 
 

@@ -14,10 +14,10 @@ import xxhash
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable
-from dagster_dataops.override import override
 
 SEND_BYTES: Final = 4 << 20  # are sent at once, so that a machine holds few that are unsent
 MOST_UNSENT_BYTES: Final = 16 << 20  # of a machine; then its workers wait for the store

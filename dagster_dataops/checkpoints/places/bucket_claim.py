@@ -25,12 +25,14 @@ from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, upl
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_file, draft_of, storage
 from dagster_dataops.datasets.published_files import (
     CHECKPOINTS,
+    JOURNAL,
     MANIFEST,
     OTHER_VERSIONS,
     node_of,
 )
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,
@@ -40,7 +42,6 @@ from dagster_dataops.foundation.places.bucket import (
 from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.opening import is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
-from dagster_dataops.override import override
 
 
 class BucketClaim(FolderLock, Claim):
@@ -83,7 +84,7 @@ class BucketClaim(FolderLock, Claim):
         after = self._seen.commit if self._seen else 0
         whole = restore(self._objects, after, self._checkpoints, self.segments)
         for folder, segments in self._segments.items():
-            format_ = format_of(folder / "journal")
+            format_ = format_of(folder / JOURNAL)
             if format_ and not is_read(format_):  # it is kept whole for another version
                 segments.fetch()
         return whole

@@ -7,13 +7,13 @@ from typing import Any
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, PublishedFile, PublishedFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,
     Location,
     StoreBucket,
 )
-from dagster_dataops.override import override
 
 
 class BucketPlace(NodePlace):

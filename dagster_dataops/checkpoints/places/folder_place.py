@@ -8,9 +8,9 @@ from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, Outputs, PublishedFile
 from dagster_dataops.datasets.published_files import result_name
 from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import FORMS
-from dagster_dataops.override import override
 
 
 class FolderClaim(FolderLock, Claim):

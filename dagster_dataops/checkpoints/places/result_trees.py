@@ -13,10 +13,10 @@ from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import FolderLockedError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import CopiedFile, StoreBucket
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.override import override
 
 _RUN: Final = "prune"
 _LOCK_SECONDS: Final = 0.0  # a run that works in a folder keeps it

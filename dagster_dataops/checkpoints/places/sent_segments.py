@@ -20,11 +20,11 @@ from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
 from dagster_dataops.checkpoints.journal.sent_pieces import Piece, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
-from dagster_dataops.override import override
 
 KEPT_BYTES: Final = 256 << 20  # of segments on this machine that are in the bucket, too
 FILE: Final = re.compile(r"segment-[0-9]{5,}\.jsonl|quarantine\.jsonl")  # of a checkpoint

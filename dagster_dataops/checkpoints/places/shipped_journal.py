@@ -27,10 +27,11 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.sent_segments import FILE, SentSegments
 from dagster_dataops.datasets.durable_files import make_folder, storage
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.errors import PathEscapeError, StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.result_store import ResultStore
-from dagster_dataops.override import override
 
 _STREAM_SEGMENT: Final = 1
 _QUARANTINE: Final = "quarantine.jsonl"
@@ -245,7 +246,7 @@ def restore(
             key = objects.data_key(sent.name)
             whole = whole and key in objects.listed
             segments_of(place).add(sent.pieces, key, here=False)
-        with storage(place, "write the journal"), (place / "journal").open("ab") as file:
+        with storage(place, "write the journal"), (place / JOURNAL).open("ab") as file:
             file.write(entry.frames)
     return whole
 

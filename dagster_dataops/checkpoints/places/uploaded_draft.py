@@ -13,9 +13,9 @@ from typing import Final
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
 from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.joined_object import PARTS, PartList
 from dagster_dataops.foundation.places.result_store import ResultStore, Upload
-from dagster_dataops.override import override
 
 LARGE_BYTES: Final = 256 << 20
 _LEAST_PART_BYTES: Final = 64 << 20

@@ -236,13 +236,11 @@ def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _remove_left_over(folder: NodeFolder) -> None:
-    """Remove what a crash has left of another form than the published one: results, drafts."""
+    """Remove results and drafts in another form than the published one, which a crash has left."""
     places = (folder, *folder.outputs.values())
     results = [(place.result, *place.other_forms) for place in places]
-    drafts = (draft_of(path) for paths in results for path in paths)
-    if any(all(path.exists() for path in paths) for paths in results) or any(
-        draft.exists() for draft in drafts
-    ):
+    several = any(all(path.exists() for path in forms) for forms in results)
+    if several or any(draft_of(path).exists() for forms in results for path in forms):
         manifest = Manifest.of(folder)
         if manifest is not None and _is_there(folder, manifest):
             _remove_other_forms(folder, manifest)

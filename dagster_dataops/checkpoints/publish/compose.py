@@ -211,12 +211,12 @@ def _spans(
         for span, output in outputs(checkpoint.segments, checkpoint.table.ordered(), damaged):
             failed: list[FailedRecord] = []
             if span.failed:
-                from dagster_dataops.checkpoints.publish import error_rows  # only here
+                from dagster_dataops.checkpoints.journal.failed_record import failed_records  # rare
+                from dagster_dataops.checkpoints.publish.error_rows import error_row
 
-                failed = error_rows.failed_records(output[span.output_bytes :])
+                failed = failed_records(output[span.output_bytes :])
                 for record in failed:
-                    row = error_rows.error_row(record, dataset.location, records, counter)
-                    errors.write(row)
+                    errors.write(error_row(record, dataset.location, records, counter))
             yield span, output, failed
             records += span.records
             if tick is not None:

@@ -7,14 +7,12 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.records import encode_anything
-
-__all__ = ["draft_quarantined", "error_row", "failed_records", "parse_error_row"]
 
 _EDITED: Final = {  # what a row has at least; a line that was edited may lack it
     "index": "unknown",

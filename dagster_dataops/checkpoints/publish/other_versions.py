@@ -29,7 +29,7 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
     without_mark,
 )
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage
-from dagster_dataops.datasets.published_files import HISTORY
+from dagster_dataops.datasets.published_files import HISTORY, JOURNAL
 from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.opening import FORMS
 
@@ -155,7 +155,7 @@ def keep_other_versions(folder: NodeFolder) -> None:
     """
     with storage(folder.path, "keep what another version has written"):
         for checkpoint in folders(folder.checkpoints):
-            format_ = format_of(checkpoint / "journal")
+            format_ = format_of(checkpoint / JOURNAL)
             if format_ and not is_read(format_):
                 place = _made(folder, format_)
                 checkpoint.rename(_free(place / f"checkpoint-{checkpoint.name}"))

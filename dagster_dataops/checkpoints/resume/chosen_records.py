@@ -68,6 +68,7 @@ from dagster_dataops.datasets.lines import (
     iterate_lines,
     split_lines,
 )
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.errors import ConditionColumnError, RedoOutdatedError, RedoRefusedError
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
@@ -276,7 +277,7 @@ class _Seed:
             return self._result.content, 0
         with storage(place, "sync"):
             sync_folder(place)  # after a power loss the journal must not name a missing segment
-            (place / "journal.draft").replace(place / "journal")
+            (place / "journal.draft").replace(place / JOURNAL)
             sync_folder(place)
         return CheckpointContent.read(place), self._chosen
 

@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, f
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.durable_files import COPY_BYTES, make_folder, storage
 from dagster_dataops.datasets.lines import Interval, line_blocks, split_lines
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.datasets.writer import JsonlWriter, link_or_copy
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
@@ -24,7 +25,7 @@ def seed_folder(folder: NodeFolder) -> Path:
     The journal is written last: without it there is no checkpoint.
     """
     for path in folders(folder.checkpoints):
-        if not (path / "journal").exists():
+        if not (path / JOURNAL).exists():
             shutil.rmtree(path, ignore_errors=True)
     folder.place.refresh()  # the copy of a large result
     new = fresh(folder.checkpoints).folder

@@ -30,6 +30,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource, StartRequest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, iterate_lines, opened_content
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.records import decode
@@ -163,7 +164,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
 
     for content in request.contents:
         if content.folder != continued.folder and usable(content):
-            yield OutcomeSource(content, content.folder / "journal", content.segments)
+            yield OutcomeSource(content, content.folder / JOURNAL, content.segments)
     manifest = published_manifest(folder)
     if manifest is None or not manifest.outcomes or continued.result == manifest.fingerprint:
         return

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import ConditionSyntaxError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.signature import nearest
-from dagster_dataops.override import override
 
 FACTS: Final = ("drop_reason", "dropped", "error", "error_type", "failed")
 INPUT: Final = "input"

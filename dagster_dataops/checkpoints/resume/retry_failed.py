@@ -31,6 +31,7 @@ from dagster_dataops.datasets.durable_files import (
     sync_folder,
     write_durably,
 )
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import OperatorKind
@@ -165,7 +166,7 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
         journal = folder.kept.read_bytes()
     with storage(new, "sync"):
         sync_folder(new)  # after a power loss the journal must not name a missing segment
-    write_durably(new / "journal", journal)
+    write_durably(new / JOURNAL, journal)
     content = CheckpointContent.read(new)
     content.retries = True
     return content

@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.foundation.format_numbers import read_number
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.identity.stream_identity import VERSION, difference
@@ -32,7 +33,7 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
     """
     note = ""
     for content in request.contents:
-        known = read_positions(content.folder / "journal")
+        known = read_positions(content.folder / JOURNAL)
         if not known.positions:
             continue
         place = f"the positions of the stream in {request.folder.located(content.folder)}"

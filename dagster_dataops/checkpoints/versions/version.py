@@ -9,8 +9,8 @@ from typing import Final
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import VersionMissingError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 
 CURRENT: Final = "current"
 

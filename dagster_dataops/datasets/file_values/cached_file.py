@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.file_values.opened_file import OpenedFile, open_file
 from dagster_dataops.errors import FileChangedError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import function_of_part
-from dagster_dataops.override import override
 
 _LOGGER: Final = logging.getLogger(__name__)
 _MOST_IN_MEMORY: Final = 256 << 20  # bytes of a file that is held in memory

@@ -19,8 +19,8 @@ from typing import Any, Final, cast
 from dagster_dataops.datasets.durable_files import create_anew, storage, sync_folder, write_all
 from dagster_dataops.errors import FileNotStoredError, StorageError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file, shared
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.override import override
 
 FILES: Final = "files"  # the folder below the root of the results
 LOCK: Final = ".files.lock"  # in it; a node may have the name of the folder

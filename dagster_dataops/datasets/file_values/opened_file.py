@@ -13,10 +13,10 @@ from urllib.parse import unquote
 from dagster_dataops.datasets.file_values.file_keeper import FILES
 from dagster_dataops.datasets.file_values.result_roots import object_at, roots
 from dagster_dataops.errors import DataOpsError, FileChangedError, FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.foundation.places.bucket import BucketFile
 from dagster_dataops.foundation.places.object_file import ObjectFile, object_exists
-from dagster_dataops.override import override
 from dagster_dataops.streams.files.contents import (
     Content,
     ContentFile,

@@ -30,6 +30,7 @@ from dagster_dataops.datasets.file_values.stored_files import (
 from dagster_dataops.datasets.file_values.stored_in_folder import check_unlocked
 from dagster_dataops.datasets.published_files import HISTORY, MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,
@@ -46,7 +47,6 @@ from dagster_dataops.foundation.places.result_store import (
     Version,
 )
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.override import override
 
 _ENTRY: Final = re.compile(r"(.*)/\.journal/([0-9]{8,})")
 _KEPT: Final = re.compile(rf".*/{re.escape(HISTORY)}/[0-9]+\.json")  # heads of kept versions

@@ -21,9 +21,9 @@ from dagster_dataops.datasets.file_values.stored_files import (
 from dagster_dataops.datasets.published_files import CHECKPOINTS, JOURNAL, MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file, unused
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.opening import is_compressed
-from dagster_dataops.override import override
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
 _LOCKS: Final = ".lock"  # in the folder of a node

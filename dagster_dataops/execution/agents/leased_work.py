@@ -26,8 +26,8 @@ from dagster_dataops.execution.agents.outbox import Outbox
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.override import override
 
 
 class StopAgentError(DataOpsError):

@@ -22,7 +22,7 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.cluster.channel import Channel
 from dagster_dataops.execution.workers.process_environment import start_interpreter
 from dagster_dataops.foundation.concurrency.cores import usable_cores
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _BOOT: Final = (
     "from dagster_dataops.execution.cluster.agent_process import main; main(given['connection'])"

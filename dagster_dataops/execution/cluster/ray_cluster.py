@@ -23,7 +23,7 @@ from dagster_dataops.execution.agent_pool import (
     Message,
     Room,
 )
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _NAMESPACE: Final = "dagster-dataops"  # of the actors that show that a run waits for agents
 _RECEIVE_SECONDS: Final = 1.0

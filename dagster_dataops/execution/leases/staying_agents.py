@@ -22,7 +22,7 @@ from dagster_dataops.execution.agent_pool import (
     Room,
 )
 from dagster_dataops.execution.node_attempt import NodeAttempt
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _REST_SECONDS: Final = 3.0  # to end a run
 _WAIT_SECONDS: Final = 0.1

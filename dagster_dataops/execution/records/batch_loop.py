@@ -11,8 +11,8 @@ from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import span_of
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.range_source import Readable
-from dagster_dataops.override import override
 
 
 class BatchLoop(RangeLoop):

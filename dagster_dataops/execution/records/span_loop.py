@@ -16,8 +16,8 @@ from dagster_dataops.execution.records.calling import CallEach
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.span_draft import SpanDraft
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.range_source import Readable
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure

@@ -15,8 +15,8 @@ from dagster_dataops.datasets.version_folders import discard
 from dagster_dataops.errors import DatasetOperatorError
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.bound_methods import plain_function
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -49,6 +49,7 @@ from dagster_dataops.execution.records.record_failures import (
     text_and_traceback,
 )
 from dagster_dataops.execution.runners.runner import Runner
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
@@ -59,7 +60,6 @@ from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
 from dagster_dataops.operators.partitioning import Regrouped
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode, encode
 
 

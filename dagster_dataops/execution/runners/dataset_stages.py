@@ -41,13 +41,13 @@ from dagster_dataops.execution.runners.stages import (
     is_shared,
     parts_folder,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.partitioning import Parts, Plan, Regrouped, Regrouping
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer than the work

@@ -17,10 +17,10 @@ from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.declared_columns import columns_text
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 

@@ -24,6 +24,7 @@ import xxhash
 
 from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.machine_folders import machine_folder
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     LocalFile,
@@ -31,7 +32,6 @@ from dagster_dataops.foundation.places.bucket import (
     facts_of_location,
     location_of,
 )
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.foundation.places.result_store import ResultStore

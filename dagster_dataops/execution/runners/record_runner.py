@@ -22,8 +22,8 @@ from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failur
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.override import override
 
 _MOST_REPAIRS: Final = 2
 _MB: Final = 1 << 20

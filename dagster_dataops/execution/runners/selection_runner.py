@@ -39,12 +39,12 @@ from dagster_dataops.execution.runners.selection_stages import (
     selection_stages,
 )
 from dagster_dataops.execution.runners.stages import Stages, repaired
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable
 from dagster_dataops.operators.bound_methods import CHANGE, change_function, keep_function
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.record_context import shown_counts
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from array import array

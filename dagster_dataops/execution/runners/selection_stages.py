@@ -36,12 +36,12 @@ from dagster_dataops.execution.runners.stages import (
     Stages,
     StageTask,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.partitioning import JoinedPartitioning, Partitioned, Partitioning
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 if TYPE_CHECKING:

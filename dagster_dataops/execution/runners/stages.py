@@ -26,6 +26,7 @@ from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_folder
+from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
 from dagster_dataops.execution.agent_pool import AgentEnvironment
@@ -42,6 +43,7 @@ from dagster_dataops.execution.runners.part_files import (
 )
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import cluster_for, run_workplace
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
@@ -52,15 +54,12 @@ from dagster_dataops.operators.kinds.kind import Inputs
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode_own
 
 RANGE: Final = "range"  # the kind of the files of the first stage: one for a range of an input
 LEAST_SENT_BYTES: Final = 256 << 20  # of less, starting agents takes longer than the work
 _LEAST_RANGE: Final = 1 << 20
-_WORKER_BYTES: Final = (
-    7 << 20
-)  # of a worker that has no work, beside what it shares with its parent
+_WORKER_BYTES: Final = 7 << 20  # of an idle worker, beside what it shares with its parent
 _LIMIT_SHARE: Final = 2  # the rest of the limit of a worker is for what is not counted
 _RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
 _MOST_REPAIRS: Final = 2
@@ -279,7 +278,7 @@ class Stages:
         """
         parts = self.folder.path
         with storage(parts, "delete files of an earlier run"):
-            remove(folder / "journal")
+            remove(folder / JOURNAL)
             for old in parts.glob(f"{kind}-*"):
                 remove(old)
             sync_folder(folder)

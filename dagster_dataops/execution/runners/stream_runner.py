@@ -40,11 +40,11 @@ from dagster_dataops.execution.runners.given_stream import GivenStream, as_readi
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.foundation.hashing.values import digest, end_of_rules
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
-from dagster_dataops.override import override
 from dagster_dataops.records import encode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage

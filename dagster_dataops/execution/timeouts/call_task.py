@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 T = TypeVar("T")
 _WHY: Final = (

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar, cast
 
 from dagster_dataops.execution.timeouts.call_task import CallTask
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout, Stuck
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.outcomes.record_context import current_waited
-from dagster_dataops.override import override
 
 T = TypeVar("T")
 _GRACE_SECONDS: Final = 1.0

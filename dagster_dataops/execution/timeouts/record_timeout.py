@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from dagster_dataops.foundation.concurrency.stepping import EndsCall
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import Record
 
 Forward: TypeAlias = Callable[[Record], object]

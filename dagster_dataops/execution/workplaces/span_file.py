@@ -14,7 +14,7 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import DataOpsError, StorageError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _LENGTH_BYTES: Final = 8
 _HEAD_BYTES: Final = _LENGTH_BYTES + 4  # length and checksum of an entry

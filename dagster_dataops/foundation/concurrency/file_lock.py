@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 
 class locked:  # noqa: N801 - used like a statement; a generator takes three times as long

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 
 class WaitableThread(threading.Thread):

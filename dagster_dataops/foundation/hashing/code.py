@@ -73,7 +73,7 @@ from dagster_dataops.foundation.hashing.values import (
     type_name,
     unordered_digest,
 )
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _DATES: Final = (date, time, timedelta, tzinfo)
 _NUMBERS: Final = (complex, range, array, deque)

@@ -12,7 +12,7 @@ from dagster_dataops.foundation.hashing.code_origins import ProjectScope, folder
 from dagster_dataops.foundation.hashing.exact_forms import COUNT_ALL, EntryRules
 from dagster_dataops.foundation.hashing.moved_modules import counted_module
 from dagster_dataops.foundation.hashing.values import Ignored, digest_of_form, ignore_nothing
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 CONSTANT: Final = "constant "  # the names of parts that are no functions or classes begin so
 MODULE: Final = "module "

@@ -42,8 +42,8 @@ from dagster_dataops.foundation.hashing.values import (
     type_name,
     unordered_digest,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import CopiedFile
-from dagster_dataops.override import override
 
 Hidden: TypeAlias = Callable[[str, Any], bool]
 _EMPTIABLE: Final = (str, bytes, list, tuple, dict, set, frozenset)

@@ -44,7 +44,7 @@ def module_tree(name: str) -> ast.Module | None:
     if spec is None or spec.origin is None or not spec.has_location:
         return None
     try:
-        return _parsed(Path(spec.origin).read_bytes())
+        return parsed(Path(spec.origin).read_bytes())
     except (OSError, SyntaxError, ValueError):  # for example a compiled module
         return None
 
@@ -107,11 +107,11 @@ def _indented(lines: list[str]) -> list[str]:
     return lines
 
 
-def _parsed(source: str | bytes) -> ast.Module:
+def parsed(source: str | bytes) -> ast.Module:
     """Return the tree of a source.
 
-    Python 3.11 fails if a garbage collection in between parses, too, as the log of an exception
-    that nobody took does (python/cpython issue 106905). The second time, that object is gone.
+    Python 3.11 fails if a garbage collection meanwhile logs an exception, which parses, too
+    (python/cpython issue 106905). The second time, the object with the exception is gone.
     """
     try:
         return ast.parse(source)
@@ -126,7 +126,7 @@ def _function_in(block: list[str], *, alone: bool = True) -> _Function | None:
     """
     nested = block[0][:1].isspace()
     try:
-        body = _parsed("".join(["if 1:\n", *block] if nested else block)).body
+        body = parsed("".join(["if 1:\n", *block] if nested else block)).body
     except SyntaxError:
         if alone:
             return None

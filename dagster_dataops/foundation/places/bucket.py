@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.frozen import frozen
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
 _STORE: Final = rf"(?i)({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)"

@@ -22,6 +22,7 @@ from dagster_dataops.foundation.frames.frame_index import (
     is_ours,
     parsed_index,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import (
     RangeSource,
@@ -32,7 +33,6 @@ from dagster_dataops.foundation.places.range_source import (
     size_of,
     state_of,
 )
-from dagster_dataops.override import override
 
 _KEPT_FRAMES: Final = 4  # texts in memory, 1 MiB each
 _UNUSED_BIT: Final = 0x10  # of the header of a frame, which decompressors ignore

@@ -15,6 +15,7 @@ import orjson
 
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.format_numbers import read_number
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import VERSIONS
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.result_store import (
@@ -23,7 +24,6 @@ from dagster_dataops.foundation.places.result_store import (
     Status,
     Version,
 )
-from dagster_dataops.override import override
 
 PARTS: Final = ".parts"  # the ending of the key of a list
 DATA: Final = ".journal/data"  # the folder of outputs in the folder of a node

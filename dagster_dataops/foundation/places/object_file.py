@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import xxhash
 
 from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import BucketFile
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.foundation.places.result_store import ReadableStore

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
@@ -31,7 +32,6 @@ from dagster_dataops.foundation.places.result_store import (
     Upload,
     Version,
 )
-from dagster_dataops.override import override
 
 try:
     import obstore

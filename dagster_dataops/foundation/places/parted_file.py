@@ -8,9 +8,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource, read_range
-from dagster_dataops.override import override
 
 _PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
 

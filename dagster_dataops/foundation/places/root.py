@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import CopiedFile, LocalFile, StoreBucket
-from dagster_dataops.override import override
 
 
 class Root(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Final
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.frozen import frozen
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = r"(?i)([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/"

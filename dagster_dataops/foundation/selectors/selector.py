@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors import SPECIAL
 from dagster_dataops.foundation.selectors.codegen import compiled
 from dagster_dataops.foundation.selectors.grammar import EVERY, Path, parse
 from dagster_dataops.foundation.selectors.resolver import mapped_in_order, resolve
-from dagster_dataops.override import override
 
 
 class Selector:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.override import override
 
 
 class WordSearch:

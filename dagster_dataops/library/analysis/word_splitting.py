@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.override import override
 
 Splitter: TypeAlias = Callable[[str], list[str]]
 

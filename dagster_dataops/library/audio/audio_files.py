@@ -12,6 +12,7 @@ from dagster_dataops.datasets.file_values.completeness.containers import check_a
 from dagster_dataops.datasets.file_values.completeness.ogg_pages import check_ogg_end
 from dagster_dataops.datasets.file_values.completeness.whole_content import check_whole
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.file_column import (
     LEAVE_OUT,
     FileColumn,
@@ -21,7 +22,6 @@ from dagster_dataops.library.file_column import (
     decoding,
 )
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 audio: Any = data_register.new_group("audio")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Interval
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.audio.audio_files import (
     MAX_BYTES,
     MAX_SECONDS,
@@ -20,7 +21,6 @@ from dagster_dataops.library.audio.loudness import loudness
 from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _Level: TypeAlias = Annotated[float, Interval(ge=-120, le=0)]

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.audio.audio_files import (
     FORMATS,
     MAX_BYTES,
@@ -17,7 +18,6 @@ from dagster_dataops.library.audio.audio_files import (
 from dagster_dataops.library.file_column import LEAVE_OUT, FileCheck
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from dagster_dataops.datasets.chats.chat_record import ChatRules
 from dagster_dataops.datasets.chats.losses import Losses, OnLoss
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.chat.alpaca import write_alpaca
 from dagster_dataops.library.chat.anthropic_turns import write_anthropic
 from dagster_dataops.library.chat.conversation_formats import (
@@ -17,7 +18,6 @@ from dagster_dataops.library.chat.sharegpt import write_sharegpt
 from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _TEXT: Final = ChatRules(arguments="text", order="any")

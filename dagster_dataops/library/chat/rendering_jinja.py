@@ -8,7 +8,7 @@ from types import BuiltinMethodType, TracebackType
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _OLDEST: Final = (3, 1, 6)  # earlier versions of jinja2 have known escapes from the sandbox
 _MAX_CHARS: Final = 50_000_000

@@ -14,10 +14,10 @@ from dagster_dataops.datasets.chats.chat_record import (
     order_fault,
 )
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.library.filters.rules import Filter, Judgement
 from dagster_dataops.operators.options.ranges import AtLeastZero
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _FORM: Final = ChatRules(order="any", unanswered="keep")

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from annotated_types import Ge
 
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.chunk.sized_chunks import chunk
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
-from dagster_dataops.override import override
 
 _CharacterTokens: TypeAlias = Annotated[int, Ge(4)]  # a character may have four tokens
 

@@ -6,13 +6,13 @@ from typing import Annotated, Any, ClassVar
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.library.user_patterns import compiled
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
-from dagster_dataops.override import override
 
 chunk: Any = data_register.new_group("chunk")
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.code.languages import code, lexer_named, pygments
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Judgement, RuleFilter, bounds
 from dagster_dataops.operators.options.ranges import Fraction
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _LOOKED_AT: Final = 100_000  # characters

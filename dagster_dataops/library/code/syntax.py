@@ -7,12 +7,12 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.code.languages import code
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.verify.python_code import syntax_fault
 from dagster_dataops.library.verify.verdict import Verdict
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _PYTHON: Final = frozenset({"python", "python3", "py"})

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError, FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.document_operator import readable
 from dagster_dataops.library.documents.formats.document import Document
 from dagster_dataops.library.documents.formats.document_opening import OpenDocument
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.override import override
 
 Backend: TypeAlias = str | Callable[[str, int], Any]
 BUILT_IN: Final = "pypdfium2"

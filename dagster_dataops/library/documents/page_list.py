@@ -3,6 +3,7 @@
 from typing import Any
 
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
@@ -11,7 +12,6 @@ from dagster_dataops.library.documents.document_operator import (
 from dagster_dataops.library.documents.formats.document_opening import OpenDocument
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.backends import (
     BUILT_IN,
     DOCLING,
@@ -21,7 +22,6 @@ from dagster_dataops.library.documents.document_operator import (
 )
 from dagster_dataops.library.documents.formats.document import Document
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _BETWEEN_PAGES: Final = "\n\n"

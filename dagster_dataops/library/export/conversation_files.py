@@ -14,12 +14,12 @@ from dagster_dataops.datasets.exporters.json_lines import (
     write_array,
 )
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.chat.alpaca import write_alpaca
 from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
 from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, write_sharegpt
 from dagster_dataops.library.chat.turns import check_no_tools, check_texts
 from dagster_dataops.library.export.tables import PathLike, export
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, encode
 
 _START, _END = "<|im_start|>", "<|im_end|>"  # the marks of ChatML

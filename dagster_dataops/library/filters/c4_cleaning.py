@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.character_sets import TERMINAL_PUNCTUATION
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
@@ -13,7 +14,6 @@ from dagster_dataops.library.analysis.word_splitting import Splitter, words_func
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.language_limits import base_language, by_language, words_of
 from dagster_dataops.library.filters.rules import Filter, Judgement, filters
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _Limit: TypeAlias = Annotated[int, Ge(-1)]  # -1 is no limit, as upstream

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.filters.comparison import Comparison
 from dagster_dataops.library.filters.rules import Filter, Judgement, Rule, TextFilter, filters
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

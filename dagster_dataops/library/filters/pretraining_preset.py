@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.field_keys import FieldKey
@@ -14,7 +15,6 @@ from dagster_dataops.library.filters.published_rules import (
 )
 from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.operators.options.ranges import Fraction
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _KNOWN_SCORE: Final = 0.65

@@ -6,13 +6,13 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from dagster_dataops.data import data_register
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
 from dagster_dataops.library.filters.language_limits import words_of
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 filters: Any = data_register.new_group("filters")

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.hosts import canonical_host, canonical_url
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey
@@ -13,7 +14,6 @@ from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _SEPARATOR: Final = re.compile("[^a-zA-Z0-9]+")

@@ -4,11 +4,11 @@ import re
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.html.html_source import html, readable, too_deep
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.text_mapping import TextOperator
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _HTML_TAG: Final = re.compile(

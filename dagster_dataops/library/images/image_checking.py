@@ -7,6 +7,7 @@ from typing import Any
 from dagster_dataops.datasets.file_values.completeness.whole_content import check_whole
 from dagster_dataops.datasets.file_values.image_pixels import FORMATS
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.file_column import FileCheck
 from dagster_dataops.library.images.image_files import (
     MAX_BYTES,
@@ -18,7 +19,6 @@ from dagster_dataops.library.images.image_files import (
 )
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

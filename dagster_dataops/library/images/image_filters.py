@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.library.images.image_files import ImageFile, ImageSize, images
@@ -13,7 +14,6 @@ from dagster_dataops.library.images.image_signals import (
     sharpness,
 )
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

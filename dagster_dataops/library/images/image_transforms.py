@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import DefinitionError, FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.file_column import LEAVE_OUT
 from dagster_dataops.library.images.encoding import (
@@ -18,7 +19,6 @@ from dagster_dataops.library.images.encoding import (
 from dagster_dataops.library.images.image_files import ImageFile, images
 from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 Resampling: TypeAlias = Literal["lanczos", "bicubic", "bilinear", "hamming", "box", "nearest"]

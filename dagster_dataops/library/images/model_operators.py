@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.library.images.image_files import ImageFile, images
@@ -21,7 +22,6 @@ from dagster_dataops.library.images.image_models import (
 from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.library.images.image_transforms import Resampling
 from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _BOX: Final = 4

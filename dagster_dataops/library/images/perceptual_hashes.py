@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.images.image_files import ImageFile, images
 from dagster_dataops.library.images.image_operator import ImageOperator
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 HashKind: TypeAlias = Literal["phash", "dhash", "ahash"]

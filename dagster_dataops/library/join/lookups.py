@@ -9,6 +9,7 @@ from typing import Any, Final
 from dagster_dataops.datasets.artefact_facts import FORMAT, read_facts
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
@@ -17,7 +18,6 @@ from dagster_dataops.library.sorting.keyed_lines import KeyedLines
 from dagster_dataops.library.sorting.sorted_keys import SortedKeys, mapped_file, write_sorted
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode_own, encode
 
 _ROWS: Final = "rows.jsonl"

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.output_format import plain
 from dagster_dataops.models.replies.reply import Reply
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -15,13 +15,13 @@ from dagster_dataops.datasets.chats.chat_record import (
 )
 from dagster_dataops.datasets.chats.tool_calls import checked_calls
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.chat.conversation_formats import to_messages
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.prompt_templates import rendered, rendered_prompt
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _ANY_ORDER: Final = ChatRules(order="any")

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from annotated_types import Ge
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.prompt_templates import rendered_prompt, with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _Samples: TypeAlias = Annotated[int, Ge(2)]

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any, Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.prompt_templates import rendered_prompt, with_values
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _TEXT: Final = {"type": "string"}

@@ -4,11 +4,11 @@ from collections import Counter
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import InvalidOutputError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.library.user_patterns import compiled
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _LAST_NUMBER: Final = r"(-?\d[\d,]*(?:\.\d+)?)\D*\Z"

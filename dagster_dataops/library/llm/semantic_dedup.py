@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     Threshold,
     cluster_columns,
@@ -22,7 +23,6 @@ from dagster_dataops.library.llm.vector_files import (
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

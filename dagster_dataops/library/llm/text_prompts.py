@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from dagster_dataops.data import data_register
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.prompt_templates import with_values
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 llm: Any = data_register.new_group("llm")

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.text_prompts import llm
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.prompt_templates import with_values
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

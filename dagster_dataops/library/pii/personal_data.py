@@ -5,11 +5,11 @@ from itertools import cycle, repeat
 from typing import Any, ClassVar, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.text_spans import Finder, replaced
 from dagster_dataops.library.pii import account_numbers, internet_addresses, network_addresses
 from dagster_dataops.library.pii.secret_keys import pii, secret_spans
 from dagster_dataops.library.text_mapping import TextOperator
-from dagster_dataops.override import override
 
 Replacement: TypeAlias = str | Sequence[str]
 

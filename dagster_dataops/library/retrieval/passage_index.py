@@ -11,10 +11,10 @@ import xxhash
 
 from dagster_dataops.datasets.artefact_facts import FORMAT, not_of, read_facts
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.llm.vector_files import stored_rows
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.override import override
 
 WORDS: Final = "bm25"
 VECTORS: Final = "vectors"

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.sorting.spill_lists import SpillLists
-from dagster_dataops.override import override
 
 _PARTITIONS: Final = 256
 

@@ -3,12 +3,12 @@
 import re
 from typing import Any, ClassVar, Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.simplified_text import simplified
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
-from dagster_dataops.override import override
 
 _SPACE: Final = "[ \t\u0084\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufffc]"
 _ONE_SPACE: Final = re.compile(_SPACE)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-from dagster_dataops.override import override
 
 _COMMENT_LINE: Final = re.compile(r"(?m)^%.*\n?")
 _COMMENT: Final = re.compile(r"((?<!\\)(?:\\\\)*+)%.*")

@@ -5,13 +5,13 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Interval
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION
 from dagster_dataops.library.analysis.licence_notices import licence_notices
 from dagster_dataops.library.analysis.signals.line_signals import POLICY
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-from dagster_dataops.override import override
 
 _Columns: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 

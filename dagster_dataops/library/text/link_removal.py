@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, ClassVar, Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.library.user_patterns import compiled
-from dagster_dataops.override import override
 
 # The three beginnings of a link: a scheme, www, a domain. The first and the last are looked for
 # from the colon or slash at their end, so that a run of characters is read once. As in the module

@@ -3,10 +3,10 @@
 import re
 from typing import Any, Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser, inline_text
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-from dagster_dataops.override import override
 
 # NeMo Curator's marks, each between two of the same on a line.
 _PAIRS: Final = tuple(map(re.compile, (r"\*\*(.*?)\*\*", r"\*(.*?)\*", r"_(.*?)_")))

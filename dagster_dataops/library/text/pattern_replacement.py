@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
-from dagster_dataops.override import override
 
 
 class Replace(TextOperator, text):

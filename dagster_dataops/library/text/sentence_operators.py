@@ -3,12 +3,12 @@
 import re
 from typing import Any, ClassVar, Final, Literal
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
-from dagster_dataops.override import override
 
 # Data-Juicer cuts a line after a mark, after two ellipses, and after a mark in quotation marks, if
 # something else than a closing quotation mark follows. Its class of the last rule holds 2, 6 and

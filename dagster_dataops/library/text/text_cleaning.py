@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.text_mapping import ChunkOperator, TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")

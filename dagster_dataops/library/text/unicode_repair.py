@@ -3,11 +3,11 @@
 import re
 from typing import Any, ClassVar, Final, Literal
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.unicode_normalization import Form, normalized
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-from dagster_dataops.override import override
 
 # What ftfy could change in an ASCII text: control characters, carriage returns and entities.
 _CHANGED_ASCII: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|&#?[0-9A-Za-z]{1,24};")

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.character_sets import SPECIAL_CHARACTERS
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
-from dagster_dataops.override import override
 
 _SPECIAL: Final = "".join(sorted(SPECIAL_CHARACTERS))
 _SUBSTRINGS: Final = ("http", "www", ".com", "href", "//")

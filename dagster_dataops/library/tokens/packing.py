@@ -9,13 +9,13 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.tokens.pack_plans import best_fit, pieces_of, wrapped_lengths
 from dagster_dataops.library.tokens.raw_integers import RawIntegers, decoder, joined
 from dagster_dataops.library.tokens.token_counts import tokens
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.packed_window import PackedWindow
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.override import override
 from dagster_dataops.records import NOT_TRAINED, Record, decode
 
 Lists: TypeAlias = tuple[list[Any], ...]  # one list for each column, all of one length

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.tokenizers.tokenization import (
     FILE_ENDING,
     Encoded,
@@ -12,7 +13,6 @@ from dagster_dataops.library.analysis.tokenizers.tokenization import (
     Tokenizer,
 )
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
-from dagster_dataops.override import override
 
 
 def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenizer:

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from typing import Final, NoReturn
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _LONGEST: Final = 1000  # characters of a calculation
 _DEEPEST: Final = 50  # parentheses in one another

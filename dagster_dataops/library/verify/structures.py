@@ -6,12 +6,12 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.library.verify.fenced_blocks import fenced_blocks
 from dagster_dataops.library.verify.verdict import Verdict, verify
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _SHOWN: Final = 200

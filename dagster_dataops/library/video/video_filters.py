@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops.files import FileReference
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.audio.audio_files import Seconds
 from dagster_dataops.library.file_column import FileCheck, FileFilter
 from dagster_dataops.library.filters.rules import bounds
@@ -17,7 +18,6 @@ from dagster_dataops.library.video.video_files import (
     video,
 )
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 

@@ -17,6 +17,7 @@ from dagster_dataops.foundation.concurrency.stepping import (
     run_steps,
     run_steps_async,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.chains.chain_calls import (
     AnyPassage,
     Mark,
@@ -26,7 +27,6 @@ from dagster_dataops.operators.chains.chain_calls import (
     own_copy,
 )
 from dagster_dataops.operators.outcomes.return_contract import ContractError, checked_batch
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 _Calls: TypeAlias = Generator[tuple[Callable[[Any], Any], Any], Any, None]

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
 from dagster_dataops.foundation.hashing.code import CodeFacts
 from dagster_dataops.foundation.hashing.values import digest_of_form, end_of_rules
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import (
     Operator,
     OperatorMeta,
@@ -25,7 +26,6 @@ from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import OptionSpec
 from dagster_dataops.operators.secrets.secret_options import secrets_of
 from dagster_dataops.operators.secrets.secret_texts import Secrets
-from dagster_dataops.override import override
 
 
 class Part(NamedTuple):

@@ -13,10 +13,10 @@ from types import FrameType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.datasets.file_values.file_keeper import MADE, FileKeeper, with_stored_files
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.outcomes.dispositions import Disposition, disposition
 from dagster_dataops.operators.outcomes.record_context import HIDDEN, Drop
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed, emitted
-from dagster_dataops.override import override
 from dagster_dataops.records import Record
 
 Mark: TypeAlias = tuple[str, Disposition]  # name of the part that failed, disposition

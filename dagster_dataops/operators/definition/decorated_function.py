@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import Operator, OperatorMeta
-from dagster_dataops.override import override
 
 P = ParamSpec("P")
 R = TypeVar("R")

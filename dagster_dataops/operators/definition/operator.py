@@ -20,6 +20,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.foundation.quantities import counted
@@ -51,7 +52,6 @@ from dagster_dataops.operators.options.signature import (
 )
 from dagster_dataops.operators.outcomes.record_context import RunLink
 from dagster_dataops.operators.secrets.secret_options import holds_secret, secrets_of, shown
-from dagster_dataops.override import override
 from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
@@ -206,9 +206,7 @@ class OperatorMeta(type):
         if spec.kind.reads_source:
             _check_reader(spec, options, settings)
         if spec.kind.reads_source or spec.shipped:
-            from dagster_dataops.operators.options.annotations import (
-                check_pairs,  # not for functions
-            )
+            from dagster_dataops.operators.options.annotations import check_pairs
             from dagster_dataops.operators.options.type_checks import check_types
 
             check_types(spec.qualified_name, spec.options, options)

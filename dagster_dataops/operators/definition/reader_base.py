@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.errors import InputError, OperatorDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.kinds.kind_table import methods_first
 from dagster_dataops.operators.options.declared_columns import Declaration, column_types
-from dagster_dataops.override import override
 
 if TYPE_CHECKING:
     from dagster_dataops.operators.definition.spec import Invocation

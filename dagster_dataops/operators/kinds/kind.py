@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 
 class Inputs(Enum):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from dagster_dataops.datasets.artefact import Artefact, is_version
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _MAX_DEPTH: Final = 8  # containers may contain themselves
 

@@ -15,12 +15,12 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.foundation.frozen import frozen
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.concurrency_modes import (
     MODES,
     default_stop_after,
     mode_named,
 )
-from dagster_dataops.override import override
 
 # Exception classes, or their names: ``TimeoutError``, ``httpx.HTTPError``.
 RetryOn: TypeAlias = tuple[type[BaseException] | str, ...]

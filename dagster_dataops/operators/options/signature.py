@@ -10,9 +10,10 @@ from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.foundation.hashing.source_text import parsed
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.annotations import plain_type
 from dagster_dataops.operators.secrets.secret_options import shown
-from dagster_dataops.override import override
 
 REQUIRED: Final = inspect.Parameter.empty
 _KINDS = (
@@ -152,7 +153,7 @@ def positional_of(classes: Sequence[type]) -> PositionalOptions:
 def passes_on(function: Any, rest: str) -> bool | None:
     """Return whether ``__init__`` passes ``*rest`` on to another; ``None`` if it is not known."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        tree = parsed(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):  # such as a class of an interactive session
         return None
     return any(

@@ -18,7 +18,7 @@ import xxhash
 from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.errors import OperatorContextError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 HIDDEN: Final = "."  # begins the names of counts that are not the operator's
 NUMBERED: Final = f"{HIDDEN}numbered"  # the hidden count of records whose number was asked for

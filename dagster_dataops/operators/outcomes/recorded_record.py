@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final, Self
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import Record
 
 _ABSENT: Final = object()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.pipelines.graph import node_editing
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode

@@ -8,7 +8,7 @@ import orjson
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.foundation.hashing.code_parts import CONSTANT, MODULE, PACKAGE
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _NO_VALUE: Final = object()
 _BATCHES: Final = "_batch_size"

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 SAMPLES: Final = 5
 _LONGEST: Final = 200  # characters of a line in a text

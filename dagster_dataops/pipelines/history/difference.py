@@ -10,9 +10,9 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, is
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.errors import TraceOutdatedError, VersionMissingError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.pipelines.history.causes import Cause, cause_otherwise, causes_between
 from dagster_dataops.pipelines.history.changed_lines import SAMPLES, ChangedLines
 from dagster_dataops.pipelines.history.content_match import counted_by_content

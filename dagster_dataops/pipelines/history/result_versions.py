@@ -14,9 +14,9 @@ from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.datasets.published_files import PARTITIONS, manifest_of
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.concurrency.background import deleting
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.pipelines.history.node_folder import node_at
 
 _LOCK_SECONDS: Final = 3.0

@@ -62,7 +62,7 @@ def key_of_result(location: Location) -> Location:
 
 
 def published_nodes(places: Iterable[Root]) -> list[PublishedNode]:
-    """Return the nodes in or below folders, the first thousand; each unreadable manifest, too."""
+    """Return the first thousand nodes in or below folders, also with an unreadable manifest."""
     every = [node for place in places for node in _in(place)]
     unique = {node.folder.path: node for node in reversed(every)}
     return _in_order(list(islice(reversed(unique.values()), MOST_NODES)))

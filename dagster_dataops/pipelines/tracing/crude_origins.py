@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import orjson
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import function_of_part
-from dagster_dataops.override import override
 from dagster_dataops.records import RESTORE_KEY, SOURCES, compact_copy
 
 _PACK: Final = "pack"

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from dagster_dataops.datasets.published_files import node_of
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
-from dagster_dataops.override import override
 from dagster_dataops.pipelines.tracing.crude_origins import CrudeFile
 
 _SHOWN_CHARACTERS: Final = 160

@@ -55,7 +55,7 @@ def report(
         NewerVersionError: What is published there is of a newer version; beside other results such
             a node is shown with its error.
         ConfigurationError: A path is a URL.
-        StorageError: The file cannot be written.
+        StorageError: The file cannot be written, or, likewise, no manifest can be read.
     """
     if isinstance(of, Pipeline):
         root = config.results_root() / of.name
@@ -84,7 +84,7 @@ def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> 
     Raises:
         ResultMissingError: Nothing is published there.
         NewerVersionError: All that is published there is of a newer version.
-        StorageError: The file cannot be written.
+        StorageError: The file cannot be written, or no manifest can be read.
     """
     shown = ViewedRoot(title, list(places), Root(root))
     nodes = list(shown.nodes().values())

@@ -169,7 +169,7 @@ class ViewedRoot:
         """Return a node with its present manifest; ``None`` if there is none with this key.
 
         Raises:
-            DataOpsError: A newer version has written its manifest, or that of a kept version.
+            DataOpsError: Its manifest, or that of a kept version, cannot be read.
         """
         node = self.nodes().get(key)
         if node is None and _OF_VERSION in key:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError, UnfitRecordError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.readers.agent_traces import claude_code, codex, gemini_cli
 from dagster_dataops.readers.agent_traces.claude_code import claude_code_sessions
 from dagster_dataops.readers.agent_traces.codex import codex_sessions

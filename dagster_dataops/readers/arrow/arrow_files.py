@@ -12,7 +12,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from dagster_dataops.errors import DamagedFileError, DataOpsError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.streams.core.item_failures import FailureCounter

@@ -12,8 +12,8 @@ from dagster_dataops.errors import (
     StreamDefinitionError,
     StreamSourceError,
 )
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.readers.delimited.cells import CellType, Convert, convert, type_names
 from dagster_dataops.readers.delimited.csv_rows import CsvDialect, Rows, split, unclosed_row_error
 from dagster_dataops.streams.core.arguments import texts

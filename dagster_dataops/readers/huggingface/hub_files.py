@@ -14,7 +14,7 @@ from huggingface_hub.errors import RevisionNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.arrow_files import ParquetCursor, ParquetFiles
 from dagster_dataops.readers.huggingface.hub_conventions import split_files

@@ -12,7 +12,7 @@ import pyarrow.ipc
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.readers.arrow.arrow_columns import UNREADABLE, RecordColumns
 from dagster_dataops.readers.huggingface.media_columns import media_columns
 from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dagster_dataops.errors import OperatorOptionError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.readers.ofrecord.record_frames import Frame, FrameCursor
 from dagster_dataops.readers.ofrecord.record_messages import features_of, record_class
 from dagster_dataops.readers.part_files.part_lines import PartLines

@@ -5,8 +5,8 @@ from struct import Struct
 from typing import Any, ClassVar, Final, NamedTuple
 
 from dagster_dataops.errors import DamagedFileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES, LINE_BYTES
 from dagster_dataops.streams.files.contents import Content

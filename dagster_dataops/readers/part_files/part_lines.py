@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.readers.part_files.part_names import PartNames
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import ShardSlice

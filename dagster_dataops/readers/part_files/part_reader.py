@@ -16,12 +16,12 @@ from typing import Annotated, Any, ClassVar, Final
 from annotated_types import Ge
 
 from dagster_dataops.errors import DataPipelineError, OperatorOptionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.definition.operator import init_parameters
 from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.options.signature import options_of
 from dagster_dataops.operators.options.type_checks import check_types
-from dagster_dataops.override import override
 from dagster_dataops.readers.part_files.part_lines import PartLines
 from dagster_dataops.readers.part_files.part_names import PartNames
 from dagster_dataops.readers.reader import reader_attributes

@@ -13,7 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.statusandheaders import StatusAndHeadersParser
 
 from dagster_dataops.errors import MissingExtraError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.readers.warc.http_content import http_content
 from dagster_dataops.readers.warc.warc_frames import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
 
 NOTHING: Final = (-1, 0)  # the value of `begun` between two elements

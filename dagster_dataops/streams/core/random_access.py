@@ -11,7 +11,7 @@ from typing import Any, Final
 from weakref import finalize
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.item_failures import FailureCounter
 
 MISSING: Final = object()

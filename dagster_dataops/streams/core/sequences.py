@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import SourceStage, State
 

@@ -16,7 +16,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 

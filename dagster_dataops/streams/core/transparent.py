@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
 

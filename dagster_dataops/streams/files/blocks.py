@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from dagster_dataops.errors import DamagedFileError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, Self
 
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.range_source import Readable, close_readable, read_range
-from dagster_dataops.override import override
 from dagster_dataops.streams.files.descriptors import naming_text, open_descriptor, open_frames
 
 FRAMES: Final = "frames"  # the compression of results; see `foundation.frames`

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from dagster_dataops.errors import PathEscapeError, StreamSourceError, UnfitRecordError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.files.descriptors import naming_path, open_descriptor
 

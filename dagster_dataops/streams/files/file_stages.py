@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 from dagster_dataops.errors import DamagedFileError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import BlockwiseCursor, NestingCursor, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import orjson
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import WITHOUT_FLOATS, check_integers, decode
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext

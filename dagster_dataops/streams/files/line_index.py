@@ -12,9 +12,9 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from dagster_dataops.errors import InputError, StreamSourceError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import Readable, read_range
-from dagster_dataops.override import override
 from dagster_dataops.records import decode, parse
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import (

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.stage import SourceStage
 from dagster_dataops.streams.files.remote import is_url, list_urls
 

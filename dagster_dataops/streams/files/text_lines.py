@@ -6,7 +6,7 @@ from enum import Enum
 from typing import ClassVar, Final
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage, Origin

@@ -8,8 +8,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.stage import State, UnaryStage
 from dagster_dataops.streams.stages.mapping import Function, composed
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.element_numbers import ElementCursor
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.random_access import read_item

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dagster_dataops.errors import StreamWorkerError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.item_failures import FAILED
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
 from dagster_dataops.streams.core.transparent import TransparentStage

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.foundation.concurrency.fork_safety import leave_inherited_garbage
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.item_failures import (
     FAILED,
     UNSEEN,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import text_of
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage

@@ -5,7 +5,7 @@ from multiprocessing.process import current_process
 from typing import ClassVar
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages
 from dagster_dataops.streams.core.transparent import TransparentStage

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import DataPipelineError, StreamStateError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.element_numbers import NOTHING, NumberedStage
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import (

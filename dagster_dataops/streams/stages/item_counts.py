@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
 from dagster_dataops.streams.core.transparent import TransparentCursor, TransparentStage
 

@@ -5,8 +5,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.element_numbers import NumberedStage
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
 from dagster_dataops.streams.core.stage import ReadContext, State, UnaryStage

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
 from dagster_dataops.streams.core.transparent import TransparentCursor
 

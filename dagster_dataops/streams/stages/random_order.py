@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isqrt
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
 from dagster_dataops.streams.core.seeds import seeded_random
 from dagster_dataops.streams.core.stage import Cursor

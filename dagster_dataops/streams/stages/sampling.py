@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
 from dagster_dataops.streams.core.seeds import RandomNumbers, derive_seed
 from dagster_dataops.streams.core.stage import CombinedStage, ReadContext, State

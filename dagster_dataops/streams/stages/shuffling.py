@@ -6,7 +6,7 @@ from itertools import islice
 from operator import length_hint
 from typing import Any, ClassVar
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.random_access import ShardSlice
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import CombinedStage, ReadContext
 

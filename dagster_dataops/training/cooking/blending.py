@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.random_access import (

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 import orjson
 
 from dagster_dataops.errors import CookerError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import compact_copy
 from dagster_dataops.streams.core.stage import Stage, State, UnaryStage
 from dagster_dataops.training.cooking.cookers import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from dagster_dataops.errors import StreamSourceError, UnknownSampleError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
 from dagster_dataops.streams.core.sequences import fresh

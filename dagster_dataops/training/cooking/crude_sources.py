@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import InputError, StreamArgumentError, StreamDefinitionError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.sequences import fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs

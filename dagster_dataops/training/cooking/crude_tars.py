@@ -13,8 +13,8 @@ import xxhash
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError, UnknownSampleError
 from dagster_dataops.foundation.hashing.values import digest
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import (
     MISSING,

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Final, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.stage import State, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json

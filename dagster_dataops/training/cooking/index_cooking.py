@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.errors import CookerError, IndexOutdatedError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import RESTORE_KEY, compact_copy
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.training.cooking.blending import ENTRY

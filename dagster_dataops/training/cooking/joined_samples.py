@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 import orjson
 
 from dagster_dataops.errors import CookerError, MetadatasetError, UnknownSampleError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import RESTORE_KEY, SOURCES
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Self, dataclass_transform
 from weakref import WeakKeyDictionary
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.signature import nearest
-from dagster_dataops.override import override
 from dagster_dataops.records import SOURCES
 from dagster_dataops.training.filestores.source_info import SourceInfo
 

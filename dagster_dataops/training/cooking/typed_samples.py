@@ -11,8 +11,8 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.errors import CookerError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.operators.options.signature import nearest
-from dagster_dataops.override import override
 from dagster_dataops.training.cooking import samples
 from dagster_dataops.training.cooking.samples import Sample, basic_sample_keys
 from dagster_dataops.training.decoding.sample_decoder import (

@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.training.decoding.sample_decoder import FileDecoder, SampleDecoder
 from dagster_dataops.training.filestores.lazy_files import OTHER_DECODER
 from dagster_dataops.training.filestores.source_info import SourceInfo

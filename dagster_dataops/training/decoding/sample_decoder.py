@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from dagster_dataops.errors import MissingExtraError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.training.decoding.image_decoding import (
     check_packages,
     decoded_image,

@@ -19,8 +19,8 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 import xxhash
 
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.url_forms import check_local
-from dagster_dataops.override import override
 from dagster_dataops.training.filestores.cache_folder import ArrivingFile, CacheFolder, KeptFile
 from dagster_dataops.training.filestores.kept_values import KeptValue
 from dagster_dataops.training.filestores.lazy_files import Lazy, address_of

@@ -6,7 +6,7 @@ from typing import Final
 
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.remote import file_details, identity_of, is_url
 from dagster_dataops.training.filestores.cache_folder import KeptFile
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool

@@ -7,7 +7,7 @@ from typing import Any
 
 from dagster_dataops.errors import InputError, PathEscapeError, StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.listing import files_below, relative_path
 from dagster_dataops.streams.files.remote import (
     file_details,

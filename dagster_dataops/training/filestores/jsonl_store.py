@@ -7,7 +7,7 @@ from typing import Any
 
 from dagster_dataops.errors import IndexOutdatedError
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.descriptors import opened_file
 from dagster_dataops.streams.files.line_index import LineIndex
 from dagster_dataops.streams.files.locations import Location

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import xxhash
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 
 _T = TypeVar("_T")
 

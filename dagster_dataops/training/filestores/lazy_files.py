@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from dagster_dataops.errors import InputError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info

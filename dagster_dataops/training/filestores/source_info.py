@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import SOURCES
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.confined_names import is_plain
-from dagster_dataops.override import override
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.training.filestores.energon.media_metadata import metadata_of
 from dagster_dataops.training.filestores.energon.media_table import read_media_facts

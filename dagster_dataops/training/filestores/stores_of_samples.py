@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagster_dataops.errors import CookerError, InputError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.training.filestores.source_info import SourceInfo
 from dagster_dataops.training.filestores.store import FileStore, WrappingStore
 from dagster_dataops.training.filestores.store_opening import absolute_store, file_store

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from dagster_dataops.errors import DuplicateKeyError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.training.filestores.energon.energon_layout import (
     META,

@@ -5,7 +5,7 @@ import os
 from typing import Any, Final, get_args
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.ranks import (
     WorldRank,
     checked_rank,

@@ -1,6 +1,6 @@
 """`MultiProcessingReadingService`: read with worker processes."""
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.training.loading.reading_service import ReadingServiceInterface

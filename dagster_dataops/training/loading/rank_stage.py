@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice, read_item
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged, with_inputs

@@ -4,7 +4,7 @@ import json
 from contextlib import ExitStack
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.training.loading.reading_service import (
     CheckpointableReadingServiceInterface,

@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 
 from dagster_dataops.errors import StreamArgumentError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import text_of
 
 _SHARED = (types.FunctionType, types.ModuleType, type)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 from dagster_dataops.errors import StreamArgumentError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import SOURCES
 from dagster_dataops.streams.core.arguments import check_count, is_seed
 from dagster_dataops.streams.core.item_failures import OnError, OnFailure

@@ -11,8 +11,8 @@ from dagster_dataops.assets.checks.inspectors import Inspected, RecordInspector
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.assets.metadata.training_metadata import samples
 from dagster_dataops.errors import ConfigurationError, DefinitionError, MissingExtraError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.quantities import counted, percentage
-from dagster_dataops.override import override
 from dagster_dataops.records import NOT_TRAINED, Record
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from dagster_dataops.assets.checks.inspectors import (
 )
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import Record, decode
 
 _DIGEST_BYTES: Final = 16

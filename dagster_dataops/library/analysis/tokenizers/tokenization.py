@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.analysis.tokenizers.token_bytes import TokenBytes, token_bytes, trims
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
 from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.file_content import content_of
-from dagster_dataops.override import override
 
 FILE_ENDING: Final = ".json"
 """The ending of the path of a tokenizer; other names are those of vocabularies."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Limits,
     checked_page,
@@ -15,7 +16,6 @@ from dagster_dataops.library.documents.formats.document import (
 )
 from dagster_dataops.library.documents.formats.web_pages import HtmlDocument, decoded
 from dagster_dataops.library.documents.formats.zipped_parts import ZippedParts, joined_name
-from dagster_dataops.override import override
 
 _CONTAINER: Final = "META-INF/container.xml"
 _ENCRYPTION: Final = "META-INF/encryption.xml"

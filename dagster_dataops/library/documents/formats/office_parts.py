@@ -7,10 +7,10 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from dagster_dataops.files import File
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import Document, Limits, Table, described
 from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
 from dagster_dataops.library.documents.formats.zipped_parts import Relation, ZippedParts
-from dagster_dataops.override import override
 
 R: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"

@@ -15,6 +15,7 @@ from dagster_dataops.datasets.file_values.completeness.documents import (
 )
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,
@@ -27,7 +28,6 @@ from dagster_dataops.library.documents.formats.document import (
 )
 from dagster_dataops.library.documents.formats.pdf_lines import markdown_of_lines, text_lines
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.override import override
 
 _DATE: Final = re.compile(
     r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?'?|Z)?"

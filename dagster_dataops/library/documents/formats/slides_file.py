@@ -6,6 +6,7 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from dagster_dataops.files import File
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Limits,
     Size,
@@ -20,7 +21,6 @@ from dagster_dataops.library.documents.formats.office_parts import (
     content_of,
     stored_images,
 )
-from dagster_dataops.override import override
 
 _P: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"

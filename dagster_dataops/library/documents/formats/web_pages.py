@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File, type_of_content
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,
@@ -21,7 +22,6 @@ from dagster_dataops.library.documents.formats.document import (
 from dagster_dataops.library.html import page_data
 from dagster_dataops.library.html.html_source import is_deep, readable, too_deep
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.override import override
 
 _DATA: Final = re.compile(r"data:(?P<type>[\w.+/-]*)[^,]{0,100}?(?P<coded>;base64)?,")
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"

@@ -7,6 +7,7 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from dagster_dataops.files import File
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import (
     Limits,
     Size,
@@ -34,7 +35,6 @@ from dagster_dataops.library.documents.formats.word_texts import (
     plain_text,
 )
 from dagster_dataops.library.documents.formats.zipped_parts import Relation
-from dagster_dataops.override import override
 
 _TWIPS: Final = 20  # a point
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")

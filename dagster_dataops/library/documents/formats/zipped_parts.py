@@ -11,8 +11,8 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from zipfile import BadZipFile, LargeZipFile, ZipFile
 
 from dagster_dataops.errors import FileError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.library.documents.formats.document import Limits, damaged, encrypted
-from dagster_dataops.override import override
 
 _ENCRYPTED: Final = 1  # a flag of a part
 _RELATION: Final = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"

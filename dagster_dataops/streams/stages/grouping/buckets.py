@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.core.stage import State, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json

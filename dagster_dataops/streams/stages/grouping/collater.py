@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, UnfitRecordError
+from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.selectors.grammar import EVERY, Path
 from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.override import override
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.stages.grouping.arrays import is_array, padded, stacked
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Final, TypeAlias
 
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.records import RESTORE_KEY, SOURCES
 from dagster_dataops.streams.core.stage import State, UnaryStage
 

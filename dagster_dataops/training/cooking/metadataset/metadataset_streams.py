@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dagster_dataops.errors import CookerError
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.training.cooking.cookers import (

@@ -23,7 +23,7 @@ from zlib import crc32
 import orjson
 
 from dagster_dataops.errors import DuplicateKeyError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.training.filestores.tars.index_cache import locked
 from dagster_dataops.training.filestores.tars.shard_scan import (
     KEY,

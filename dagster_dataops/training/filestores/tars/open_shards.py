@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import IndexOutdatedError, StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.remote import RemoteFile, is_url
 from dagster_dataops.training.filestores.tars.shard_scan import (

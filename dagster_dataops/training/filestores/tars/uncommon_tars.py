@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.override import override
+from dagster_dataops.foundation.override import override
 from dagster_dataops.streams.files.contents import Content, ContentFile
 from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.tars.tar_headers import BLOCK, damaged, torn
