@@ -10,8 +10,10 @@ from dagster_dataops import data_register
 
 @data_register("data.slurm_tests")
 def works(record, seconds=0.0, flag=""):
-    """Act on ``record["do"]``; a flag file makes a death happen once."""
+    """Act on ``record["do"]``; a flag file makes a death happen once, and ends a wait."""
     time.sleep(seconds)
+    while record["do"] == "wait" and not Path(flag).exists():
+        time.sleep(0.02)
     if record["do"] == "fail":
         raise ValueError(f"record {record['n']}")
     if record["do"] == "die" and not (flag and Path(flag).exists()):

@@ -80,6 +80,12 @@ def sbatch(folder: Path, words: list[str]) -> None:
     sys.stdout.write(f"{number}\n")
 
 
+def _end_if_cancelled(job: Path, index: int, process: int) -> None:
+    """End a task that was cancelled while it was started."""
+    if (job / f"{index}.cancel").exists():
+        os.killpg(process, signal.SIGTERM)
+
+
 def control(folder: Path, words: list[str]) -> None:
     """Run the tasks of a job."""
     job, most, output = Path(words[0]), int(words[1]), words[2]
@@ -109,6 +115,7 @@ def control(folder: Path, words: list[str]) -> None:
                     start_new_session=True,
                 )
             _set(job, index, "RUNNING", running[index].pid)
+            _end_if_cancelled(job, index, running[index].pid)
         time.sleep(0.02)
 
 

@@ -108,26 +108,30 @@ def test_a_killed_task_is_done_again_from_its_last_record_on(tmp_path: Path, pla
     assert any("a task ended (FAILED) at byte" in note for note in listener.notes)
 
 
-def test_a_cancelled_task_is_done_again_and_a_cancelled_array_ends_the_run(
-    tmp_path: Path, place: Any
-) -> None:
-    folder, dataset = tmp_path / "slurm", _input(tmp_path)
+def test_a_cancelled_task_is_done_again(tmp_path: Path, place: Any) -> None:
+    folder = tmp_path / "slurm"
     listener = _When(20, lambda: slurm.scancel(folder, [next(iter(_running(folder)))]))
-    _both(tmp_path, dataset, listener, seconds=0.05)
+    _both(tmp_path, _input(tmp_path), listener, seconds=0.05)
     assert any("a task ended (CANCELLED)" in note for note in listener.notes)
+
+
+def test_a_cancelled_array_ends_the_run(tmp_path: Path, place: Any) -> None:
+    # No task can finish before it is cancelled: each range has a record that waits for the flag.
+    dataset = _input(tmp_path, **{f"n{n}": "wait" for n in range(20, 150, 20)})
+    flag, folder, away = tmp_path / "flag", tmp_path / "slurm", node(tmp_path / "away")
+    operator = works(_concurrency_mode="slurm", seconds=0.1, flag=str(flag))
 
     def cancel() -> None:
         for job in {name.partition("_")[0] for name in slurm.tasks(folder)}:
             slurm.scancel(folder, [job])
 
-    other = node(tmp_path / "other")
-    operator = works(_concurrency_mode="slurm", seconds=0.15)
     with pytest.raises(place.SlurmError, match="the tasks were cancelled; run again to continue"):
-        run(operator, dataset, other, progress=_When(20, cancel))
+        run(operator, dataset, away, progress=_When(5, cancel))
+    flag.touch()
     again = Listener()
-    run(operator, dataset, other, progress=again, resume=ResumePolicy.AUTO)
+    report = run(operator, dataset, away, progress=again, resume=ResumePolicy.AUTO)
     assert any("resuming" in note for note in again.notes)
-    assert other.result.read_bytes() == node(tmp_path / "home").result.read_bytes()
+    _compared(tmp_path, dataset, report)
 
 
 def test_a_record_that_kills_its_task_once_costs_nothing_and_else_ends_the_run_by_name(

@@ -102,7 +102,7 @@ class ChatTemplate:
             output.take(_compiled(self.source, self._strict).generate({**names, _OUTPUT: output}))
         except UnfitRecordError:
             raise
-        except (TemplateError, *_FAULTS) as error:
+        except (TemplateError, _RefusedByTemplateError, *_FAULTS) as error:
             raise UnfitRecordError(_failure(error)) from None
         return output
 
@@ -194,12 +194,16 @@ def _pieces(marked: str) -> Iterator[str]:
     yield marked[start:]
 
 
+class _RefusedByTemplateError(Exception):
+    """The template called ``raise_exception``."""
+
+
 def _failure(error: Exception) -> str:
     """Return what went wrong in a template, and where."""
     text = str(error)[:_SHOWN_CHARS] or type(error).__name__
     line = _line_of(error.__traceback__)
     where = "" if line is None else f" at line {line}"
-    if type(error).__name__ == "RefusedByTemplateError":
+    if isinstance(error, _RefusedByTemplateError):
         return f"the template refused the conversation{where}: {text}"
     return f"the template failed{where}: {text}"
 
@@ -375,15 +379,11 @@ class _Dict:
 
 def _functions() -> dict[str, Any]:
     """Return the functions of templates besides those of jinja2."""
-    from jinja2 import TemplateError
     from jinja2.exceptions import SecurityError
     from jinja2.utils import Namespace
 
-    class RefusedByTemplateError(TemplateError):
-        pass
-
     def raise_exception(message: Any = "") -> None:
-        raise RefusedByTemplateError(message if message is None else str(message))
+        raise _RefusedByTemplateError(message if message is None else str(message))
 
     class PlainNamespace(Namespace):
         """A namespace without names that begin with an underscore."""
