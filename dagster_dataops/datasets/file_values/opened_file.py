@@ -140,6 +140,17 @@ class FileOfMachine(_ContentFile):
             raise FileChangedError(self.name, "was replaced while it was read", "run again")
 
 
+class MadeFile(FileOfMachine):
+    """A file that an operator made. It may be written again while it is read: with the same bytes.
+
+    Its name tells its content; the digest of the reference is checked.
+    """
+
+    @override
+    def check_unchanged(self) -> None:
+        pass
+
+
 class RemoteUrlFile(_ContentFile):
     """A file by URL, which is read by ranges."""
 
@@ -182,14 +193,17 @@ class ObjectOfStore(OpenedFile):
     """An object of an object store on which results or inputs of the run are."""
 
     def __init__(self, name: str, file: BucketFile) -> None:
-        self.name = name
-        try:
-            self._file = ObjectFile(file)
-        except DataOpsError as error:
-            raise FileError(name, _reason(error), _FIND) from error
+        self.name, self._place = name, file
+        self._file = self._opened()
         self.size = self._file.size
         tag = self._file.version.tag
         self.version = f"reported:{tag}" if tag else None
+
+    def _opened(self) -> ObjectFile:
+        try:
+            return ObjectFile(self._place)
+        except DataOpsError as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -202,6 +216,23 @@ class ObjectOfStore(OpenedFile):
     @override
     def is_remote(self) -> bool:
         return True
+
+
+class MadeObject(ObjectOfStore):
+    """An object that an operator made. It is opened anew if it was written again: see `MadeFile`.
+
+    Many stores give each new object another version, also one with the same bytes.
+    """
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        while True:
+            try:
+                return super().read_at(size, offset)
+            except FileError:
+                before, self._file = self._file.version, self._opened()
+                if before == self._file.version:
+                    raise
 
 
 class _FileInStore(OpenedFile):
@@ -403,16 +434,16 @@ def _stored(name: str) -> OpenedFile:
     for root in searched:
         path = root.path / name
         if path.is_file():
-            return FileOfMachine(name, path)
+            return MadeFile(name, path)
         if root.bucket is not None:
             file = BucketFile(root.bucket, root.bucket.key_of(path))
             try:
                 if object_exists(file):
-                    return ObjectOfStore(name, file)
+                    return MadeObject(name, file)
             except DataOpsError as error:
                 unread.append(f"{root} {_reason(error)}")
     if Path(name).is_file():
-        return FileOfMachine(name, Path(name))
+        return MadeFile(name, Path(name))
     problem = f"is below none of the roots of results {', '.join(map(str, searched))}"
     if unread:
         raise FileError(name, f"{problem}; but {'; '.join(unread)}", "make these roots readable")

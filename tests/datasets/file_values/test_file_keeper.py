@@ -17,6 +17,7 @@ from dagster_dataops.files import File, FileReference
 from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
 from dagster_dataops.foundation.places.result_store import Status
 from dagster_dataops.foundation.places.root import Root
+from tests.each import each
 from tests.execution.helpers import node, operator_for, run, write_input
 from tests.object_stores import FakeStore, use
 
@@ -122,6 +123,26 @@ def test_a_stored_object_is_opened_once_and_a_store_out_of_reach_is_named(tmp_pa
     store.request = out_of_reach
     with pytest.raises(FileError, match="s3://slow/root cannot be read: connection refused"):
         FileReference.of(reference).read()
+
+
+@each("in_bucket", [False, True])
+def test_a_file_can_be_read_while_another_run_stores_it_again(
+    tmp_path: Path, in_bucket: bool
+) -> None:
+    data = bytes(range(256)) * 2000  # an object of this size is read by several requests
+    keeper = FileKeeper(Root(tmp_path / "root"))
+    if in_bucket:
+        keeper = keeper_of(FakeStore(), tmp_path)  # each object has another version
+    reference = FileReference.of(keeper.keep(File(data)))
+    keeper.sync()
+    use_root(keeper.root)
+    with reference.open() as file:
+        found = file.read(1000)
+        again = FileKeeper(keeper.root)
+        again.keep(File(data))
+        again.sync()
+        found += file.read()
+    assert found == data
 
 
 def test_the_roots_that_were_used_last_are_known_and_no_others(tmp_path: Path) -> None:
