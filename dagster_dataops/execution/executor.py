@@ -200,6 +200,8 @@ def _start_request(
         own_runs=context.earlier_runs | {context.run},
         unreported=lambda run: run == late_run or context.unreported(run),
         complete=lambda: runner.complete(attempt),
+        segments_of=attempt.lock.segments,
+        take_result=attempt.lock.take_result,
     )
 
 

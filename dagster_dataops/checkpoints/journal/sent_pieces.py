@@ -16,6 +16,7 @@ from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket, facts_of_location
 from dagster_dataops.foundation.places.range_source import read_range
 
+PUBLISHED: Final = "published"  # in the place of the name of an object: see `SentObject`
 STEP_BYTES: Final = 32 << 20  # outputs in one object
 _LEAST_ROOM_BYTES: Final = 4 << 20  # of a worker: spans are written at this size
 _LOOK_SECONDS: Final = 0.02
@@ -34,12 +35,14 @@ class SentObject(NamedTuple):
     """An object with outputs.
 
     Attributes:
-        name: The last part of its key.
+        name: The last part of its key; `PUBLISHED` for the published result of the node.
         pieces: What it holds, one after the other.
+        digest: That of the published result.
     """
 
     name: str
     pieces: list[Piece]
+    digest: str = ""
 
 
 class SentPlace(NamedTuple):

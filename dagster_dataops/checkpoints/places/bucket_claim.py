@@ -11,7 +11,7 @@ from xxhash import xxh3_64_hexdigest
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+from dagster_dataops.checkpoints.journal.sent_pieces import Piece, SentPlace
 from dagster_dataops.checkpoints.places.node_place import Claim, Outputs
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
@@ -28,6 +28,7 @@ from dagster_dataops.datasets.published_files import (
     JOURNAL,
     MANIFEST,
     OTHER_VERSIONS,
+    RESULT,
     node_of,
 )
 from dagster_dataops.datasets.writer import JsonlWriter
@@ -39,7 +40,7 @@ from dagster_dataops.foundation.places.bucket import (
     Location,
     local_path,
 )
-from dagster_dataops.foundation.places.joined_object import PartList
+from dagster_dataops.foundation.places.joined_object import PartList, pieces_of
 from dagster_dataops.foundation.places.opening import is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
@@ -82,7 +83,7 @@ class BucketClaim(FolderLock, Claim):
         draft_of(place.folder / f"{place.name}{MANIFEST}").unlink(missing_ok=True)
         self._segments.clear()
         after = self._seen.commit if self._seen else 0
-        whole = restore(self._objects, after, self._checkpoints, self.segments)
+        whole = restore(self._objects, after, self._checkpoints, self.segments, self._take)
         for folder, segments in self._segments.items():
             format_ = format_of(folder / JOURNAL)
             if format_ and not is_read(format_):  # it is kept whole for another version
@@ -114,6 +115,34 @@ class BucketClaim(FolderLock, Claim):
     def journal_of_stage(self, path: Path) -> JournalWriter:
         segments = SentSegments(path.parent, self._place.store, self._check_held)
         return StageJournal(path, self._objects, segments)
+
+    @override
+    def take_result(self, path: Path) -> bool:
+        if self._lines is None or not self._place.store.shared:
+            return False
+        file, digest = self._lines
+        return self._take(path.parent, Piece(path.name, 0, file["size"]), digest)
+
+    @property
+    def _lines(self) -> tuple[dict[str, Any], str] | None:
+        """The entry of the published result and its digest, if it is one file of plain lines."""
+        head = self._seen
+        file = head.files.get(f"{self._place.name}{RESULT}") if head else None
+        digest = head.content.get("fingerprint") if head and head.is_one_file else None
+        return (file, str(digest)) if file and digest else None
+
+    def _take(self, folder: Path, piece: Piece, digest: str) -> bool:
+        """Let a file of a checkpoint be the published result.
+
+        Returns:
+            Whether the bucket has all its bytes. Not if a result with another digest is published.
+        """
+        place, lines = self._place, self._lines
+        if lines is None or (0, lines[0]["size"], lines[1]) != (piece.start, piece.end, digest):
+            return False
+        place.link_copy(folder / piece.name)
+        pieces = pieces_of(place.store, lines[0]["key"], piece.end)
+        return self.segments(folder).take(piece, digest, pieces)
 
     @override
     def sent_place(self) -> SentPlace | None:

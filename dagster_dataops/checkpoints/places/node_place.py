@@ -82,6 +82,20 @@ class Claim(ABC):
         """
         return location
 
+    def take_result(self, path: Path) -> bool:  # noqa: ARG002
+        """Let a new segment of a checkpoint be the published result, which stays where it is.
+
+        Args:
+            path: Of the segment; its folder is that of the checkpoint.
+
+        Returns:
+            Whether it is; else the result must be copied there.
+
+        Raises:
+            StorageError: The store cannot be read.
+        """
+        return False
+
     @abstractmethod
     def writer(
         self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0

@@ -33,6 +33,7 @@ from dagster_dataops.datasets.durable_files import make_folder, storage, write_d
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of, result_name
+from dagster_dataops.datasets.writer import linked
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
 from dagster_dataops.foundation.places.bucket import (
@@ -73,6 +74,11 @@ class NodeHead(NamedTuple):
     def commit(self) -> int:
         """The number of the publication in the journal."""
         return int(self.content.get(_HOME, {}).get("commit", 0))
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the result is one file of records, perhaps in parts of objects."""
+        return not any(map(self.content.get, ("outputs", "artefact", "parted")))
 
     def manifest(self) -> bytes:
         """Return the manifest."""
@@ -207,9 +213,14 @@ class PublishedObjects:
         """Return the name of a result that runs need no copy of; ``None`` if they do."""
         names = (result_name(self.name, form) for form in FORMS)
         name = next((name for name in names if name in head.files), "")
-        is_one_file = not any(map(head.content.get, ("outputs", "artefact", "parted")))
         large = is_large(head.files.get(name, {}).get("size", 0))
-        return name if is_one_file and large else None
+        return name if head.is_one_file and large else None
+
+    def link_copy(self, path: Path) -> None:
+        """Link the copy of the published lines to ``path``, if this machine has it."""
+        copy = self.folder / f"{self.name}{RESULT}"
+        if self.object_of(copy) is not None:
+            linked(copy, path)
 
     def _fetch_files(self, head: NodeHead, *, whole: bool) -> None:
         left = None if whole else self._left_in_bucket(head)

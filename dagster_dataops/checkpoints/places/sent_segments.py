@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
-from dagster_dataops.checkpoints.journal.sent_pieces import Piece, freed
+from dagster_dataops.checkpoints.journal.sent_pieces import PUBLISHED, Piece, SentObject, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.foundation.places.joined_object import PartList
+from dagster_dataops.foundation.places.joined_object import PartList, name_in_list
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
 
@@ -99,6 +99,9 @@ class SentSegments(Segments):
         store: The store.
         check_held: Raise a `LostError` if another run has taken the node over. It is called when an
             object is missing: the other run deletes them after it has published.
+
+    Attributes:
+        taken: The published result that is one of the files, see `take`.
     """
 
     def __init__(
@@ -110,6 +113,7 @@ class SentSegments(Segments):
         self._chunks: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._changing = threading.RLock()
         self._may_free = True
+        self.taken: SentObject | None = None
 
     def add(self, pieces: list[Piece], key: str, *, here: bool) -> None:
         """Note that an object holds pieces of files, one after the other.
@@ -127,6 +131,27 @@ class SentSegments(Segments):
                 file.freed = file.freed if here else max(file.freed, end)
                 place += end - start
         self._free_if_many()
+
+    def take(self, piece: Piece, digest: str, pieces: Iterable[tuple[str, int, int]]) -> bool:
+        """Note that a file is the published result, whose bytes stay in the objects of that.
+
+        Args:
+            piece: The whole file. It is on this machine, too, if it exists.
+            digest: Of the result.
+            pieces: Key, offset and length of each of its pieces in the store, in order.
+
+        Returns:
+            Whether these are all.
+        """
+        at = 0
+        with self._changing:
+            file = self._files[piece.name] = _SentFile()
+            for key, place, length in pieces:
+                file.add(at, at + length, key, place)
+                at += length
+            file.freed = 0 if (self.folder / piece.name).exists() else at
+            self.taken = SentObject(PUBLISHED, [piece], digest)
+        return at == piece.end
 
     def parts(self, places: Iterable[tuple[int, int, int]]) -> PartList | None:
         """Return where the outputs of spans are in the bucket.
@@ -146,7 +171,7 @@ class SentSegments(Segments):
             key, place, length = piece
             _add_part(parts, numbers.setdefault(key, len(numbers)), place, length)
             size += length
-        parts.names.extend(key.rpartition("/")[2] for key in numbers)
+        parts.names.extend(map(name_in_list, numbers))
         few = len(parts.objects) * LEAST_PART_BYTES <= size and len(parts.objects) <= _MOST_PARTS
         return parts if few and len(numbers) * LEAST_OBJECT_BYTES <= size else None
 

@@ -5,7 +5,8 @@
 Entries are collected, and sent by `sync`: first the outputs that they refer to as one object, then
 an entry of the `ObjectJournal` with the frames. So a flush takes two requests, however many
 workers there are. More outputs than fit in memory at once are sent in several steps. Outputs of
-agents are in the bucket already: the entry names their objects.
+agents are in the bucket already: the entry names their objects. So is the published result whose
+failed records are retried: the entry has its digest.
 """
 
 import threading
@@ -17,6 +18,7 @@ from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.sent_pieces import (
+    PUBLISHED,
     Piece,
     SentObject,
     in_steps,
@@ -99,13 +101,17 @@ class ShippedJournal(StageJournal):
         self._pending = threading.Lock()
         self._frames = bytearray()
         self._pieces: list[Piece] = []
-        self._others: list[SentObject] = []  # of agents
+        self._others: list[SentObject] = []  # of agents, and the published result
         self._elsewhere: set[str] = set()  # files that agents have
         self._sent = {segment_path(path.parent, _STREAM_SEGMENT).name: 0, _QUARANTINE: 0}
         if not known and path.exists():
             self._frames += path.read_bytes()
+            self._others = [segments.taken] if segments.taken else []
+            there = {piece.name for sent in self._others for piece in sent.pieces}
             files = sorted(path.parent.glob("segment-*.jsonl"))
-            self._pieces = [Piece(file.name, 0, file.stat().st_size) for file in files]
+            self._pieces = [
+                Piece(file.name, 0, file.stat().st_size) for file in files if file.name not in there
+            ]
             self.unsent_bytes = _size(self._pieces)
         super().__init__(path, objects, segments)
 
@@ -200,9 +206,13 @@ class ShippedJournal(StageJournal):
             for file, end in {piece.name: piece.end for piece in pieces}.items():
                 note_sent(self.path.parent / file, end)
             head |= {"data": name, "pieces": [list(piece) for piece in pieces]}
-        if others:  # versions that do not know the last value of a piece refuse the entry
+        if others:  # versions that do not know the last values of a piece refuse the entry
             objects = [*([SentObject(name, pieces)] if pieces else ()), *others]
-            named = [[*piece, sent.name] for sent in objects for piece in sent.pieces]
+            named = [
+                [*piece, sent.name, *([sent.digest] if sent.digest else ())]
+                for sent in objects
+                for piece in sent.pieces
+            ]
             head |= {"data": objects[0].name, "pieces": named}
         self._objects.append(head, frames)
         self._segments.add(pieces, key, here=True)
@@ -215,6 +225,7 @@ def restore(
     after: int,
     folder: Path,
     segments_of: Callable[[Path], SentSegments],
+    take: Callable[[Path, Piece, str], bool],
 ) -> bool:
     """Make the journals of unfinished runs from the entries of a node.
 
@@ -226,6 +237,8 @@ def restore(
         after: The number of the latest publication.
         folder: The folder of the checkpoints in the working copy.
         segments_of: Return the segments of a checkpoint, which learn where their outputs are.
+        take: Let a file of a checkpoint be the published result with a digest, as far as the store
+            has it; return whether it has it.
 
     Returns:
         Whether no entry was missing, and no object with outputs.
@@ -243,6 +256,9 @@ def restore(
         place = folder / str(number)
         make_folder(place)
         for sent in _objects_in(entry.head, objects.url(entry.number)):
+            if sent.digest:
+                whole = take(place, sent.pieces[0], sent.digest) and whole
+                continue
             key = objects.data_key(sent.name)
             whole = whole and key in objects.listed
             segments_of(place).add(sent.pieces, key, here=False)
@@ -264,15 +280,26 @@ def _objects_in(head: Mapping[str, Any], url: str) -> list[SentObject]:
         raise PathEscapeError(url, head["data"])
     try:
         for name, start, end, *rest in head.get("pieces") or ():
-            (key,) = rest or (head["data"],)
+            key, digest = rest + [head["data"], ""][len(rest) :]
             _check_piece(name, start, end, key, url)
-            objects.setdefault(key, SentObject(key, [])).pieces.append(Piece(name, start, end))
+            piece = Piece(name, start, end)
+            if key == PUBLISHED or digest:
+                _check_digest(key, digest)
+                objects[key] = SentObject(key, [piece], digest)
+            else:
+                objects.setdefault(key, SentObject(key, [])).pieces.append(piece)
     except PathEscapeError:
         raise
     except (TypeError, ValueError):
         reason = "the entry of the journal is damaged"
         raise StorageError(url, "restore the checkpoint", reason) from None
     return list(objects.values())
+
+
+def _check_digest(key: str, digest: object) -> None:
+    """Check that a digest is that of the published result."""
+    if key != PUBLISHED or not isinstance(digest, str) or not digest:
+        raise ValueError(key, digest)
 
 
 def _check_piece(name: object, start: object, end: object, key: object, url: str) -> None:

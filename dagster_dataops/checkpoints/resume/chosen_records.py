@@ -32,7 +32,6 @@ from dagster_dataops.checkpoints.journal.segments import (
     Segments,
     SegmentWriter,
     checksum,
-    segment_path,
 )
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -41,7 +40,7 @@ from dagster_dataops.checkpoints.resume.checkpoint_match import (
     differing_parts,
     without_torn,
 )
-from dagster_dataops.checkpoints.resume.merged_outputs import put_result, seed_folder
+from dagster_dataops.checkpoints.resume.merged_outputs import seed_folder
 from dagster_dataops.checkpoints.resume.record_condition import (
     FACTS,
     INPUT,
@@ -71,7 +70,12 @@ from dagster_dataops.datasets.lines import (
 from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.errors import ConditionColumnError, RedoOutdatedError, RedoRefusedError
 from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.foundation.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.range_source import (
+    Readable,
+    close_readable,
+    read_range,
+    size_of,
+)
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.dispositions import USUAL, disposition, reasons_in
@@ -112,7 +116,7 @@ def redo_chosen(request: StartRequest, chosen: ChosenRecords) -> StartDecision:
         if same and changeable(differing_parts(content, request.fingerprint, dataset)):
             note = f"{resuming(content, request)}; the others fulfil {chosen.records}"
             return StartDecision(StartKind.RESUME, without_torn(content, dataset), note)
-    content, number = _Seed(result, dataset, condition, redo, chosen.records).make()
+    content, number = _Seed(request, result, dataset, condition, redo, chosen.records).make()
     if not number:
         note = (
             f"no record fulfils {chosen.records}: the result of run {result.manifest.run} is kept"
@@ -242,12 +246,14 @@ class _Seed:
 
     def __init__(
         self,
+        request: StartRequest,
         result: _Result,
         dataset: JsonlDataset,
         condition: RecordCondition,
         redo: dict[str, str],
         text: str,
     ) -> None:
+        self._request = request
         self._result = result
         self._dataset = dataset
         self._condition = condition
@@ -265,7 +271,7 @@ class _Seed:
 
         If there are none, the checkpoint is deleted.
         """
-        place = seed_folder(self._result.folder)
+        place = seed_folder(self._result.folder, self._request.take_result)
         try:
             self._fill(place)
             self._check_columns()
@@ -279,19 +285,20 @@ class _Seed:
             sync_folder(place)  # after a power loss the journal must not name a missing segment
             (place / "journal.draft").replace(place / JOURNAL)
             sync_folder(place)
-        return CheckpointContent.read(place), self._chosen
+        content = CheckpointContent.read(place)
+        return replace(content, segments_of=self._request.segments_of), self._chosen
 
     def _fill(self, place: Path) -> None:
         """Write segments and the draft of the journal."""
         folder, draft = self._result.folder, place / "journal.draft"
-        put_result(folder, segment_path(place, SEGMENT))
         if self._result.manifest.mapped:
             with storage(folder.kept, "read the file"):
                 draft.write_bytes(folder.kept.read_bytes())
         content = replace(self._result.content, redo=self._redo, retries=False, result="")
         with ExitStack() as stack:
             source = stack.enter_context(opened(self._dataset.location))
-            results = SegmentReader(Segments(place))
+            segments = self._request.segments_of(place)
+            results = SegmentReader(segments)
             stack.callback(results.close)
             segment = stack.enter_context(closing(SegmentWriter(place, SEGMENT + 1)))
             journal = stack.enter_context(closing(JournalWriter(draft)))
@@ -299,19 +306,19 @@ class _Seed:
             numbers = {key: n for key, n in counts.items() if isinstance(n, (int, float))}
             journal.attempt({**content.attempt_entry(), "counts": numbers})
             batch = _Batch(journal, segment)
-            for span in self._spans(source, results, segment_path(place, SEGMENT)):
+            for span in self._spans(source, results, segments):
                 self._keep_unchosen(span, source, batch)
             batch.write()
             journal.sync([segment.path])
 
     def _spans(
-        self, source: Readable, results: SegmentReader, only: Path
+        self, source: Readable, results: SegmentReader, segments: Segments
     ) -> "Iterator[_ResultSpan]":
         """Yield the spans of the result and its failed records, in input order."""
         table = self._result.content.table
         whole = content_interval(self._dataset.location)
         if not self._result.manifest.mapped:
-            yield from self._usual(source, whole, only)
+            yield from self._usual(source, whole, segments)
             return
         failed = self._failed_rows()
         index, at = 0, whole.start
@@ -345,11 +352,17 @@ class _Seed:
             number += 1
         return number
 
-    def _usual(self, source: Readable, whole: Interval, only: Path) -> "Iterator[_ResultSpan]":
+    def _usual(
+        self, source: Readable, whole: Interval, segments: Segments
+    ) -> "Iterator[_ResultSpan]":
         """Yield spans of a result in which every record became one line."""
         lines = iterate_lines(source, [whole])
-        with opened(only) as result:
-            outputs = iterate_lines(result, [content_interval(only)])
+        result = segments.open(SEGMENT)
+        if result is None:
+            raise RedoRefusedError(self._place, "it is missing")
+        with ExitStack() as stack:
+            stack.callback(close_readable, result)
+            outputs = iterate_lines(result, [Interval(0, size_of(result))])
             while batch := list(islice(lines, _SPAN_LINES)):
                 output = [line.raw for line in islice(outputs, len(batch))]
                 if len(output) != len(batch):

@@ -4,13 +4,15 @@ It is the segment that the kept journal of the node describes.
 """
 
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
+from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.datasets.durable_files import COPY_BYTES, make_folder, storage
 from dagster_dataops.datasets.lines import Interval, line_blocks, split_lines
 from dagster_dataops.datasets.published_files import JOURNAL
@@ -19,17 +21,25 @@ from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
-def seed_folder(folder: NodeFolder) -> Path:
-    """Make the folder of a new checkpoint of a published result; delete those without a journal.
+def seed_folder(folder: NodeFolder, take: Callable[[Path], bool]) -> Path:
+    """Make the folder of a new checkpoint whose first segment is the published result.
 
-    The journal is written last: without it there is no checkpoint.
+    Folders without a journal are deleted: it is written last, and without it there is no
+    checkpoint.
+
+    Args:
+        folder: Of the node; its results are intact.
+        take: As `Claim.take_result`.
     """
     for path in folders(folder.checkpoints):
         if not (path / JOURNAL).exists():
             shutil.rmtree(path, ignore_errors=True)
-    folder.place.refresh()  # the copy of a large result
     new = fresh(folder.checkpoints).folder
     make_folder(new)
+    segment = segment_path(new, SEGMENT)
+    if not take(segment):
+        folder.place.refresh()  # the copy of a large result
+        put_result(folder, segment)
     return new
 
 

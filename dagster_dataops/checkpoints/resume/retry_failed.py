@@ -1,5 +1,8 @@
 """Decide which failed records are retried: those of a published result or an unfinished run."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
@@ -9,14 +12,13 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
-from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.resume.checkpoint_match import (
     changeable,
     differing_parts,
     without_torn,
 )
-from dagster_dataops.checkpoints.resume.merged_outputs import put_result, seed_folder
+from dagster_dataops.checkpoints.resume.merged_outputs import seed_folder
 from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
@@ -77,7 +79,8 @@ def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision 
         result = None
     if result is not None:
         note = _retrying(*result, request.fingerprint, usable)
-        content = without_torn(seeded_by_result(request.folder), dataset)
+        seed = seeded_by_result(request.folder, request.take_result, request.segments_of)
+        content = without_torn(seed, dataset)
         return StartDecision(StartKind.RETRY_FAILED, content, note)
     if usable:
         return _continue(request, usable[0], dataset)
@@ -158,15 +161,26 @@ def _retrying(
     return note
 
 
-def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
-    """Return a new checkpoint whose only segment is the published result, as a link if possible."""
-    new = seed_folder(folder)
-    put_result(folder, segment_path(new, SEGMENT))
+def seeded_by_result(
+    folder: NodeFolder,
+    take: Callable[[Path], bool] = lambda _: False,
+    segments_of: Callable[[Path], Segments] = Segments,
+) -> CheckpointContent:
+    """Return a new checkpoint whose only segment is the published result.
+
+    In a bucket it stays where it is; in a folder it is a link if possible.
+
+    Args:
+        folder: Of the node.
+        take: As `Claim.take_result`.
+        segments_of: Return the segments of the checkpoint.
+    """
+    new = seed_folder(folder, take)
     with storage(folder.kept, "read the file"):
         journal = folder.kept.read_bytes()
     with storage(new, "sync"):
         sync_folder(new)  # after a power loss the journal must not name a missing segment
     write_durably(new / JOURNAL, journal)
     content = CheckpointContent.read(new)
-    content.retries = True
+    content.segments_of, content.retries = segments_of, True
     return content

@@ -78,6 +78,8 @@ class StartRequest:
         unreported: Return whether a run published without reporting its result.
         complete: Return whether the files outside the folder that belong to the published result
             are there and unchanged.
+        segments_of: Return the segments of the checkpoint in a folder.
+        take_result: As `Claim.take_result`.
     """
 
     folder: NodeFolder
@@ -92,6 +94,8 @@ class StartRequest:
     own_runs: frozenset[str]
     unreported: Callable[[str], bool]
     complete: Callable[[], bool] = lambda: True
+    segments_of: Callable[[Path], Segments] = Segments
+    take_result: Callable[[Path], bool] = lambda _: False
 
 
 class OutcomeSource(NamedTuple):

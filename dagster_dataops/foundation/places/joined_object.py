@@ -1,9 +1,10 @@
 """`JoinedObject`: a text that lies in parts of several objects, read like one object.
 
-The list of the parts is an object of its own, whose key ends in `.parts`. The parts are in the
-folder for outputs of the same node: who can write the list cannot choose other objects.
+The list of the parts is an object of its own, whose key ends in `.parts`. The parts are outputs and
+earlier results of the same node: who can write the list cannot choose other objects.
 """
 
+import posixpath
 import re
 from array import array
 from bisect import bisect_right
@@ -28,7 +29,9 @@ from dagster_dataops.foundation.places.result_store import (
 PARTS: Final = ".parts"  # the ending of the key of a list
 DATA: Final = ".journal/data"  # the folder of outputs in the folder of a node
 _LIST: Final = re.compile(rf"(.*)/{re.escape(VERSIONS)}/[^/]+/[^/]+\.jsonl\.parts")
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_ONLY_OUTPUTS: Final = 1  # the format of a list that names outputs alone
+_UP: Final = "../.."  # from the folder of outputs to that of the node
 _STEP_BYTES: Final = 4 << 20  # that are read at once
 _GAP_BYTES: Final = 128 << 10  # between parts that one request reads
 _CALLS: Final = 4
@@ -38,7 +41,7 @@ class PartList(NamedTuple):
     """Where the bytes of a text are.
 
     Attributes:
-        names: The names of the objects.
+        names: The names of the objects, relative to the folder of outputs, see `name_in_list`.
         objects: Of each part, in the order of the text, the number of its object in ``names``.
         offsets: Where it begins there.
         lengths: Its length.
@@ -57,8 +60,9 @@ class PartList(NamedTuple):
     def to_bytes(self) -> bytes:
         """Return the list as JSON: for each part the number of its object, its place and size."""
         parts = list(zip(self.objects, self.offsets, self.lengths, strict=True))
+        number = _ONLY_OUTPUTS if all(map(is_plain, self.names)) else _FORMAT
         return orjson.dumps(
-            {"format": _FORMAT, "folder": f"../../{DATA}", "objects": self.names, "parts": parts}
+            {"format": number, "folder": f"../../{DATA}", "objects": self.names, "parts": parts}
         )
 
     @classmethod
@@ -80,9 +84,47 @@ class PartList(NamedTuple):
             objects, offsets, lengths = (array("Q", column) for column in columns)
         except (orjson.JSONDecodeError, TypeError, ValueError, KeyError, OverflowError):
             return None
-        known = number is not None and all(map(is_plain, names))
+        known = number is not None and all(map(_is_name, names))
         within = max(objects, default=-1) < len(names)
         return cls(names, objects, offsets, lengths) if known and within else None
+
+
+def name_in_list(key: str) -> str:
+    """Return the name by which a list of parts of the same node names an object.
+
+    Args:
+        key: Of outputs, or of a published result that is one object.
+    """
+    *_, folder, place, name = key.split("/")
+    return f"{_UP}/{VERSIONS}/{place}/{name}" if folder == VERSIONS else name
+
+
+def _is_name(name: object) -> bool:
+    """Return whether a list may have a name, see `name_in_list`."""
+    published = str(name).removeprefix(f"{_UP}/{VERSIONS}/")
+    if published == name:
+        return is_plain(name)
+    place, _, file = published.partition("/")
+    return is_plain(place) and is_plain(file)
+
+
+def pieces_of(store: ReadableStore, key: str, size: int) -> Iterator[tuple[str, int, int]]:
+    """Yield key, offset and length of each piece of a published text; none if its list is missing.
+
+    Args:
+        store: The store.
+        key: Of the text, or of the list of its parts.
+        size: Of the text.
+
+    Raises:
+        StorageError: The list is damaged.
+    """
+    if not is_list(key):
+        yield key, 0, size
+        return
+    listed = JoinedObject(store, key)
+    if listed.status(key) is not None:
+        yield from listed.pieces()
 
 
 def is_list(key: str) -> bool:
@@ -146,7 +188,17 @@ class JoinedObject(ReadableStore):
     @property
     def keys(self) -> set[str]:
         """The keys of the objects with the parts."""
-        return {f"{self._folder}/{name}" for name in self._parts.names}
+        return set(self._keys)
+
+    @property
+    def _keys(self) -> list[str]:
+        return [posixpath.normpath(f"{self._folder}/{name}") for name in self._parts.names]
+
+    def pieces(self) -> Iterator[tuple[str, int, int]]:
+        """Yield key, offset and length of each part, in the order of the text."""
+        keys, parts = self._keys, self._parts
+        for number, at, length in zip(parts.objects, parts.offsets, parts.lengths, strict=True):
+            yield keys[number], at, length
 
     @override
     def status(self, key: str) -> Status | None:
@@ -207,7 +259,7 @@ class JoinedObject(ReadableStore):
             start, number = upto, number + 1
 
     def _request(self, wanted: "_Range") -> bytes:
-        key = f"{self._folder}/{self._parts.names[wanted.object]}"
+        key = posixpath.normpath(f"{self._folder}/{self._parts.names[wanted.object]}")
         data = self._store.read_range(key, wanted.start, wanted.end - wanted.start, None)
         if len(data) != wanted.end - wanted.start:
             reason = f"it has {wanted.start + len(data):,} bytes, and its list of parts needs more"

@@ -200,7 +200,10 @@ def test_a_journal_writes_the_files_of_its_checkpoint_only(attack: _Attack, entr
     [
         [["segment-00001.jsonl", -1, 5]],
         [["segment-00001.jsonl", 5, 1]],
-        [["segment-00001.jsonl", 0, 5, "00000002-x", 1]],
+        [["segment-00001.jsonl", 0, 5, "00000002-x", "xxh3:1"]],
+        [["segment-00001.jsonl", 0, 5, "published"]],
+        [["segment-00001.jsonl", 0, 5, "published", 1]],
+        [["segment-00001.jsonl", 0, 5, "published", "xxh3:1", 2]],
         [["segment-00001.jsonl", 0.5, 5]],
         [[1]],
         5,

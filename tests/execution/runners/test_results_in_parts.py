@@ -234,11 +234,17 @@ def test_versions_that_would_read_the_list_refuse_the_result(go_on, store, sourc
     [
         {"objects": ["../../../secret"]},
         {"objects": ["a/b"]},
+        {"objects": ["../../.versions/x"]},
+        {"objects": ["../../.versions/../x"]},
+        {"objects": ["../../.versions/x/../y"]},
+        {"objects": ["../../.versions/x/y/z"]},
+        {"objects": ["../../../.versions/x/y"]},
+        {"objects": ["../../made_results.jsonl.json/x/y"]},
         {"parts": [[7, 0, 5]]},
         {"parts": [[0, -1, 5]]},
         {"parts": [[0, 1]]},
         {"parts": 5},
-        {"format": 2},
+        {"format": 3},
         {"objects": None},
     ],
 )
@@ -248,8 +254,8 @@ def test_a_list_that_is_damaged_or_leads_elsewhere_is_refused(go_on, store, sour
     (key,) = lists(store)
     right = store.objects[key][0]
     store.put(key, orjson.dumps(orjson.loads(right) | change))
-    newer = change.get("format") == 2
-    words = " has format 2, of a newer version" if newer else ": cannot read the list"
+    newer = change.get("format") == 3
+    words = " has format 3, of a newer version" if newer else ": cannot read the list"
     error = NewerVersionError if newer else StorageError
     with pytest.raises(error, match=f"made_results.jsonl.parts{words}"):
         load_result(go_on())
