@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import (
+    VERSIONS,
     BucketFile,
     CopiedFile,
     Location,
@@ -135,14 +137,17 @@ class BucketClaim(FolderLock, Claim):
         """Let a file of a checkpoint be the published result.
 
         Returns:
-            Whether the bucket has all its bytes. Not if a result with another digest is published.
+            Whether it is. Not if a result with another digest is published, or if objects with its
+            bytes are missing.
         """
         place, lines = self._place, self._lines
         if lines is None or (0, lines[0]["size"], lines[1]) != (piece.start, piece.end, digest):
             return False
         place.link_copy(folder / piece.name)
+        there = self._objects.listed.union(place.store.names(f"{place.key}/{VERSIONS}"))
         pieces = pieces_of(place.store, lines[0]["key"], piece.end)
-        return self.segments(folder).take(piece, digest, pieces)
+        found = takewhile(lambda one: one[0] in there, pieces)
+        return self.segments(folder).take(piece, digest, found)
 
     @override
     def sent_place(self) -> SentPlace | None:

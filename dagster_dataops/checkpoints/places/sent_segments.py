@@ -141,17 +141,19 @@ class SentSegments(Segments):
             pieces: Key, offset and length of each of its pieces in the store, in order.
 
         Returns:
-            Whether these are all.
+            Whether it is; not if pieces are missing.
         """
-        at = 0
+        at, file = 0, _SentFile()
+        for key, place, length in pieces:
+            file.add(at, at + length, key, place)
+            at += length
+        if at != piece.end:
+            return False
+        file.freed = 0 if (self.folder / piece.name).exists() else at
         with self._changing:
-            file = self._files[piece.name] = _SentFile()
-            for key, place, length in pieces:
-                file.add(at, at + length, key, place)
-                at += length
-            file.freed = 0 if (self.folder / piece.name).exists() else at
+            self._files[piece.name] = file
             self.taken = SentObject(PUBLISHED, [piece], digest)
-        return at == piece.end
+        return True
 
     def parts(self, places: Iterable[tuple[int, int, int]]) -> PartList | None:
         """Return where the outputs of spans are in the bucket.

@@ -9,6 +9,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
@@ -213,7 +214,9 @@ class JoinedObject(ReadableStore):
     @override
     def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
         status = self.status(key)
-        return None if status is None else (status, self._bytes(0, min(length, status.size)))
+        with suppress(ConflictError):  # an object of a part is missing
+            return None if status is None else (status, self._bytes(0, min(length, status.size)))
+        return None
 
     @override
     def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
