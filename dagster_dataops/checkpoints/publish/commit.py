@@ -16,7 +16,7 @@ the manifest of the node is the last.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -35,6 +35,7 @@ from dagster_dataops.datasets.durable_files import (
     write_draft,
     write_durably,
 )
+from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import has_content
 from dagster_dataops.foundation.places.bucket import Location, local_path
 
@@ -137,7 +138,9 @@ def _without_equal_drafts(
             draft.unlink()
     outputs = dict(manifest.outputs)
     for name, (place, part) in manifest.parts(folder).items():
-        published = published_here(place)
+        published = None
+        with suppress(InputError):  # its bucket has it no longer
+            published = published_here(place)
         if published is None or published[1].parted or published[1].form != part.form:
             continue
         if not _has_content(*published, part):

@@ -21,7 +21,7 @@ from dagster_dataops import (
     restore,
     versions,
 )
-from dagster_dataops.errors import NewerVersionError, ResultMissingError
+from dagster_dataops.errors import LostError, NewerVersionError, ResultMissingError
 from tests.command_line import main
 from tests.execution.helpers import run as run_node
 from tests.execution.helpers import write_input
@@ -39,12 +39,15 @@ RUNS = count()
 mended: set[int] = set()
 called: list[int] = []
 ends: set[int] = set()  # records at which the process ends
+meanwhile: dict[int, Callable[[], object]] = {}  # what another machine does before a record
 
 
 @data_register("data.bucket_retries", _concurrency_mode="single")
 def work(record: dict[str, Any]) -> Any:
     if record["n"] in ends:
         raise KeyboardInterrupt
+    if record["n"] in meanwhile:
+        meanwhile.pop(record["n"])()
     called.append(record["n"])
     if record["n"] in FAILED and record["n"] not in mended:
         raise ValueError(record["n"])
@@ -344,9 +347,36 @@ def test_a_retry_goes_on_after_its_result_became_one_object(
     assert left_over(store) == set()
 
 
+@pytest.mark.parametrize("other", [RETRY, ResumePolicy.NEVER, "whole"])
+@pytest.mark.parametrize("large", [False, True])
+def test_of_two_runs_at_once_the_later_one_publishes(
+    go_on, store, source, expected, monkeypatch, tmp_path, large, other
+):
+    """What it deletes may be what the first one reads."""
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_SCRATCH", str(tmp_path / "command"))
+    machine(tmp_path / "command", store)
+    keep_at_most(monkeypatch, outputs=0, result=100 if large else 1 << 30)
+    run(go_on(), source)
+    before = files(go_on())
+    mend()
+
+    def other_machine() -> object:
+        if other == "whole":
+            return main(["whole", "memory://bucket/root/made"])
+        return run(go_on(), source, resume=other)
+
+    meanwhile[FAILED[3]] = other_machine
+    with pytest.raises(LostError):
+        run(go_on(), source, resume=RETRY)
+    assert files(go_on()) == (before if other == "whole" else expected)
+    run(go_on(), source, resume=RETRY)
+    assert files(go_on()) == expected
+    assert left_over(store) == set()
+
+
 @pytest.mark.parametrize("before", ["one object", "parts"])
 def test_a_retry_of_a_result_without_all_its_bytes_is_refused_before_a_record_is_processed(
-    go_on, store, source, monkeypatch, before
+    go_on, store, source, expected, monkeypatch, before
 ):
     keep_at_most(monkeypatch, outputs=0, result=100)
     run(go_on(), source, whole_result_mb=0 if before == "parts" else math.inf)
@@ -356,6 +386,9 @@ def test_a_retry_of_a_result_without_all_its_bytes_is_refused_before_a_record_is
     with pytest.raises(ResultMissingError, match="files of the published result are missing"):
         run(go_on(), source, resume=RETRY)
     assert called == []
+    run(go_on(), source, resume=ResumePolicy.NEVER)  # makes it anew
+    assert files(go_on()) == expected
+    assert left_over(store) == set()
 
 
 def test_versions_have_the_objects_of_the_result_before(go_on, store, source, expected, tmp_path):
