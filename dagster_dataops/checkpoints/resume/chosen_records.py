@@ -1,8 +1,9 @@
 """Process again only the records of a published result that fulfil a condition.
 
 A new checkpoint holds the outcomes of all other records, byte by byte, also those of failed ones.
-Only the chosen records are open in it. Its journal is put in place last, and names the condition
-and the result: so an attempt that was killed is resumed with the same choice.
+Its first segment is the published result. Only the chosen records are open in it. Its journal is
+put in place last, and names the condition and the result: so an attempt that was killed is resumed
+with the same choice.
 """
 
 import shutil
@@ -83,6 +84,7 @@ from dagster_dataops.records import decode
 
 _SPAN_LINES: Final = 1000  # of a result in which every record became one line
 _BATCH_SPANS: Final = 1024
+_LEAST_BYTES: Final = 2 << 10  # of an output that is not copied: each gap costs an entry
 _SAMPLED: Final = 1000  # records whose columns are known by name
 _MOST_NAMED: Final = 20
 _PLACE_FIELDS: Final = ("index", "path", "line")  # of a row of the error file
@@ -330,9 +332,8 @@ class _Seed:
             if checksum(output) != span.output_check:
                 self._refuse("the result does not match the checksums of its map")
             lines = list(iterate_lines(source, [Interval(span.start, at)]))
-            yield _ResultSpan(
-                span, lines, self._dispositions(span, notes), split_lines(output), notes
-            )
+            dispositions = self._dispositions(span, notes)
+            yield _ResultSpan(span, lines, dispositions, split_lines(output), notes, at=offset)
             index += span.records
         yield from self._open(source, Interval(at, whole.end), failed, index)
         if next(failed, None) is not None:
@@ -356,21 +357,22 @@ class _Seed:
         self, source: Readable, whole: Interval, segments: Segments
     ) -> "Iterator[_ResultSpan]":
         """Yield spans of a result in which every record became one line."""
-        lines = iterate_lines(source, [whole])
+        inputs = iterate_lines(source, [whole])
         result = segments.open(SEGMENT)
         if result is None:
             raise RedoRefusedError(self._place, "it is missing")
         with ExitStack() as stack:
             stack.callback(close_readable, result)
             outputs = iterate_lines(result, [Interval(0, size_of(result))])
-            while batch := list(islice(lines, _SPAN_LINES)):
-                output = [line.raw for line in islice(outputs, len(batch))]
+            while batch := list(islice(inputs, _SPAN_LINES)):
+                output = list(islice(outputs, len(batch)))
                 if len(output) != len(batch):
                     self._refuse("it has fewer lines than its input")
                 start, end = batch[0].start, batch[-1].end
-                size = sum(map(len, output))
+                first, size = output[0].start, output[-1].end - output[0].start
                 span = Span(start, end - start, len(batch), len(batch), output_bytes=size)
-                yield _ResultSpan(span, batch, [USUAL] * len(batch), output, None)
+                lines = [line.raw for line in output]
+                yield _ResultSpan(span, batch, [USUAL] * len(batch), lines, None, at=first)
 
     def _dispositions(self, span: Span, notes: SpanNotes | None) -> list[bytes]:
         if notes is None or not notes.table:
@@ -402,10 +404,11 @@ class _Seed:
         self._chosen += sum(again)
         if entry.row is not None:
             if not again[0]:
-                batch.add([_failed_span(outcomes[0], self._source(source), self._parts)])
+                failed = _failed_span(outcomes[0], self._source(source), self._parts)
+                batch.add([(None, failed)])
         elif not self._result.manifest.mapped or any(again):
-            batch.add(_stretches(entry, outcomes, again, self._source(source)))
-        batch.replaced(entry, again=any(again), mapped=self._result.manifest.mapped)
+            replaced = entry.span.start if self._result.manifest.mapped else -1
+            batch.add(_stretches(entry, outcomes, again, self._source(source)), replaced)
 
     def _source(self, source: Readable) -> Readable | None:
         """Return the source if spans need a checksum of their input."""
@@ -454,14 +457,25 @@ class _Seed:
 
 
 class _ResultSpan(NamedTuple):
-    """A span of the published result, or one failed record."""
+    """A span of the published result, or one failed record.
+
+    Attributes:
+        span: The span.
+        lines: Of the input.
+        dispositions: Of each record.
+        output: The lines of the result.
+        notes: Of the span.
+        row: Of the error file, if it is a failed record.
+        at: Where the lines begin in the result.
+    """
 
     span: Span
     lines: list[Line]
     dispositions: list[bytes]
     output: list[bytes]
     notes: SpanNotes | None
-    row: dict[str, Any] | None = None  # of the error file, if it is a failed record
+    row: dict[str, Any] | None = None
+    at: int = 0
 
     def outcomes(self, refuse: Callable[[str], Any]) -> Iterator[_Outcome]:
         """Yield the outcome of each record."""
@@ -476,49 +490,73 @@ class _ResultSpan(NamedTuple):
             yield _Outcome(line, self.output[first:end], entry)
 
 
+class _Run(NamedTuple):
+    """Spans whose outputs lie one after the other: in a segment, from a place on."""
+
+    segment: int
+    offset: int
+    spans: list[Span]
+    notes: list[SpanNotes | None]
+
+
 @dataclass
 class _Batch:
-    """Spans on their way to the journal."""
+    """Spans on their way to the journal.
+
+    Attributes:
+        journal: The journal.
+        segment: For outputs that the published result does not have, and for short ones.
+        starts: Of spans of the map that are replaced by these spans, or by later ones.
+        runs: The spans.
+        size: Their number, and that of replaced ones.
+        end: The segment of the last span, and where its output ends.
+    """
 
     journal: JournalWriter
     segment: SegmentWriter
     starts: list[int] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
-    notes: list[SpanNotes | None] = field(default_factory=list)
-    offset: int = 0
+    runs: list[_Run] = field(default_factory=list)
+    size: int = 0
+    end: tuple[int, int] | None = None
 
-    def add(self, parts: Iterable[FinishedSpan]) -> None:
-        """Add spans that stay; write their outputs."""
-        for part in parts:
-            self.segment.append(part.output, part.errors)
-            self.spans.append(part.span)
-            self.notes.append(part.notes)
+    def add(self, parts: Iterable[tuple[int | None, FinishedSpan]], replaced: int = -1) -> None:
+        """Add spans that stay.
 
-    def replaced(self, entry: _ResultSpan, *, again: bool, mapped: bool) -> None:
-        """Note that a span of the map is replaced, if one of its records is chosen."""
-        if mapped and again and entry.row is None:
-            self.starts.append(entry.span.start)
-        if len(self.spans) + len(self.starts) >= _BATCH_SPANS:
+        Args:
+            parts: Each with the place of its output in the published result; ``None`` for none.
+            replaced: The start of the span of the map that they replace; -1 for none.
+        """
+        if replaced >= 0:
+            self.starts.append(replaced)
+            self.size += 1
+        for at, (span, output, errors, notes) in parts:
+            if at is None or span.output_bytes < _LEAST_BYTES:
+                place = self.segment.number, self.segment.append(output, errors)
+            else:
+                place = SEGMENT, at
+            if self.end != place:
+                self.runs.append(_Run(*place, [], []))
+            self.runs[-1].spans.append(span)
+            self.runs[-1].notes.append(notes)
+            self.end = place[0], place[1] + span.output_bytes + span.error_bytes
+            self.size += 1
+        if self.size >= _BATCH_SPANS:
             self.write()
 
     def write(self) -> None:
         """Write the spans to the journal."""
-        parts = None
-        if self.spans:
-            parts = SpansEntry.of(self.segment.number, self.offset, self.spans, notes=self.notes)
         if self.starts:
-            self.journal.reopened(ReopenedEntry(self.starts, retries=False), parts)
-        elif parts is not None:
-            self.journal.spans(parts)
-        self.offset = self.segment.offset
-        self.starts, self.spans, self.notes = [], [], []
+            self.journal.reopened(ReopenedEntry(self.starts, retries=False), None)
+        for run in self.runs:
+            self.journal.spans(SpansEntry.of(run.segment, run.offset, run.spans, notes=run.notes))
+        self.starts, self.runs, self.size, self.end = [], [], 0, None
 
 
 def _stretches(
     entry: _ResultSpan, outcomes: Sequence[_Outcome], again: Sequence[bool], source: Readable | None
-) -> Iterator[FinishedSpan]:
-    """Yield the records of a span between the chosen ones."""
-    first = 0
+) -> Iterator[tuple[int, FinishedSpan]]:
+    """Yield the records of a span between the chosen ones, with the places of their outputs."""
+    first, place = 0, entry.at
     for at in range(len(outcomes) + 1):
         if at < len(outcomes) and not again[at]:
             continue
@@ -526,7 +564,7 @@ def _stretches(
             part = outcomes[first:at]
             start, end = part[0].line.start, part[-1].line.end
             lines = [line for outcome in part for line in outcome.lines]
-            yield FinishedSpan.of(
+            finished = FinishedSpan.of(
                 start,
                 end - start,
                 records=len(part),
@@ -538,6 +576,9 @@ def _stretches(
                 source=None if source is None else read_range(source, start, end - start),
                 notes=entry.notes.part(first, at) if entry.notes else None,
             )
+            yield place, finished
+            place += finished.span.output_bytes
+        place += sum(map(len, outcomes[at].lines)) if at < len(outcomes) else 0
         first = at + 1
 
 

@@ -54,6 +54,12 @@ def work(record: dict[str, Any]) -> Any:
     return [] if record["n"] % 10 == 9 else [record] * (1 + record["n"] % 2)
 
 
+@data_register("data.bucket_retries", _concurrency_mode="single")
+def plain(record: dict[str, Any]) -> Any:
+    called.append(record["n"])
+    return {**record, "text": record["text"] + "."}
+
+
 class CountingStore(FakeStore):
     """A bucket that counts the bytes that were sent to it."""
 
@@ -415,19 +421,28 @@ def test_versions_have_the_objects_of_the_result_before(go_on, store, source, ex
         assert left_over(store) == set()
 
 
-def test_chosen_records_are_processed_again_without_the_others(store, source, tmp_path):
-    """Only records that are neighbours of chosen ones are sent again."""
-    chosen = {"records": "n == 21 or n == 60"}
-    place = {"data_process_path": "memory://bucket/root", "data_process_scratch": tmp_path / "one"}
-    machine(tmp_path / "one", store)
+@pytest.mark.parametrize("traced", ["with failures", "each record became a line"])
+@pytest.mark.parametrize("large", [False, True])
+def test_chosen_records_are_processed_again_and_no_other_is_sent(
+    store, source, tmp_path, monkeypatch, traced, large
+):
+    keep_at_most(monkeypatch, outputs=0, result=100 if large else 1 << 30)
+    operator = work() if traced == "with failures" else plain()
+    node = "work" if traced == "with failures" else "plain"
+    scratch = tmp_path / "one"
+    machine(scratch, store)
+    place = {"data_process_path": "memory://bucket/root", "data_process_scratch": scratch}
     with config.temporary(**place, whole_result_mb=0):
-        before = work()(str(source.path))
-        called.clear()
-        store.sent = 0
-        with config.temporary(data_process_resume=chosen):
-            assert work()(str(source.path)) == before
-    assert called == [21, 60]
-    assert left_over(store, "work") == set()
+        before = operator(str(source.path))
+        for chosen in ([21, 60], [22, 25, 26], list(range(1, 120, 2))):
+            called.clear()
+            store.sent = 0
+            names = " or ".join(f"n == {n}" for n in chosen)
+            with config.temporary(data_process_resume={"records": names}):
+                assert operator(str(source.path)) == before
+            assert called == chosen
+            assert left_over(store, node) == set()
+            assert store.sent < BOUND + 4000 * len(chosen)
 
 
 def test_a_list_that_names_a_result_is_refused_by_earlier_versions(go_on, store, source):
