@@ -12,6 +12,8 @@ from xxhash import xxh3_64_hexdigest
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
+from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.sent_pieces import Piece, SentPlace
 from dagster_dataops.checkpoints.places.node_place import Claim, Outputs
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
@@ -140,12 +142,14 @@ class BucketClaim(FolderLock, Claim):
             Whether it is. Not if a result with another digest is published, or if objects with its
             bytes are missing.
         """
-        place, lines = self._place, self._lines
-        if lines is None or (0, lines[0]["size"], lines[1]) != (piece.start, piece.end, digest):
+        place = self._place
+        file, present = self._lines or ({"size": 0}, "")
+        path = segment_path(folder, SEGMENT)
+        if (piece, digest) != (Piece(path.name, 0, file["size"]), present):
             return False
-        place.link_copy(folder / piece.name)
+        place.link_copy(path)
         there = self._objects.listed.union(place.store.names(f"{place.key}/{VERSIONS}"))
-        pieces = pieces_of(place.store, lines[0]["key"], piece.end)
+        pieces = pieces_of(place.store, file["key"], piece.end)
         found = takewhile(lambda one: one[0] in there, pieces)
         return self.segments(folder).take(piece, digest, found)
 

@@ -397,6 +397,17 @@ def test_a_retry_of_a_result_without_all_its_bytes_is_refused_before_a_record_is
     assert left_over(store) == set()
 
 
+def test_a_retry_whose_result_was_deleted_makes_all_records_again(go_on, store, source, expected):
+    run(go_on(), source)
+    mend()
+    end_at(go_on(), source, FAILED[3])
+    store.remove([key for key in store.objects if key.endswith("made_results.jsonl.json")])
+    report = run(go_on(), source)
+    assert any("settled spans are damaged" in note for note in report.notes)
+    assert files(go_on()) == expected
+    assert left_over(store) == set()
+
+
 def test_versions_have_the_objects_of_the_result_before(go_on, store, source, expected, tmp_path):
     with config.temporary(data_process_scratch=tmp_path / "one"):
         here = NodeFolder.of(machine(tmp_path / "one", store) / "made")
