@@ -490,7 +490,7 @@ class _ResultSpan(NamedTuple):
             yield _Outcome(line, self.output[first:end], entry)
 
 
-class _Run(NamedTuple):
+class _SpanRun(NamedTuple):
     """Spans whose outputs lie one after the other: in a segment, from a place on."""
 
     segment: int
@@ -515,7 +515,7 @@ class _Batch:
     journal: JournalWriter
     segment: SegmentWriter
     starts: list[int] = field(default_factory=list)
-    runs: list[_Run] = field(default_factory=list)
+    runs: list[_SpanRun] = field(default_factory=list)
     size: int = 0
     end: tuple[int, int] | None = None
 
@@ -535,7 +535,7 @@ class _Batch:
             else:
                 place = SEGMENT, at
             if self.end != place:
-                self.runs.append(_Run(*place, [], []))
+                self.runs.append(_SpanRun(*place, [], []))
             self.runs[-1].spans.append(span)
             self.runs[-1].notes.append(notes)
             self.end = place[0], place[1] + span.output_bytes + span.error_bytes
