@@ -289,7 +289,7 @@ def test_a_retry_that_is_killed_at_any_request_is_finished_by_the_next(
     run(go_on(), source, whole_result_mb=0 if before == "parts" else math.inf)
     old, seen = dict(store.objects), files(go_on())
     finished, became = 0, set()
-    for number in range(0, 60, cases(3, campaign=1)):
+    for number in range(0, 60, cases(7, campaign=1)):
         for answered in (False, True):
             store.objects.clear()
             store.objects.update(old)
