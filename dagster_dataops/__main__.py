@@ -447,7 +447,7 @@ def _add_folder(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "folder",
         metavar="FOLDER",
-        help="folder of a node, of one of its partitions or outputs, or its URL; also below the root",
+        help="folder or URL of a node, of one of its partitions or outputs; also below the root",
     )
     command.add_argument(
         "--root", help="root of the results, also a URL; by default that of the configuration"
