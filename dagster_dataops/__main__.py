@@ -12,10 +12,10 @@ import orjson
 from dagster_dataops.checkpoints.places.placement import make_whole
 from dagster_dataops.checkpoints.places.working_copies import clean
 from dagster_dataops.checkpoints.publish.other_versions import check_format
-from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.configuration import config, folder_at, root_setting
 from dagster_dataops.datasets.file_values.unnamed_files import GRACE_DAYS, prune_files
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.foundation.places.url_forms import folder_setting
+from dagster_dataops.foundation.places.url_forms import folder_setting, is_url
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
@@ -182,12 +182,16 @@ def _printed(result: _Json, options: argparse.Namespace) -> str:
 
 
 def _root(text: str | None) -> Path:
-    """Return the root of the results."""
-    return folder_setting("--root", text) if text else config.data_process_path
+    """Return the root of the results; of a URL the working copy."""
+    if not text:
+        return config.data_process_path
+    return root_setting("--root", text, config.storage_options).path
 
 
 def _folder(text: str, root: str | None) -> Path:
-    """Return the folder as given, or below the root of the results."""
+    """Return the folder as given, of a URL the working copy, or below the root of the results."""
+    if is_url(text):
+        return folder_at(text).path
     if root is None and Path(text).expanduser().exists():
         return Path(text)
     return _root(root) / text
@@ -443,9 +447,11 @@ def _add_folder(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "folder",
         metavar="FOLDER",
-        help="folder of a node, of one of its partitions or outputs; also below the root",
+        help="folder or URL of a node, of one of its partitions or outputs; also below the root",
     )
-    command.add_argument("--root", help="root of the results; by default that of the configuration")
+    command.add_argument(
+        "--root", help="root of the results, also a URL; by default that of the configuration"
+    )
 
 
 if __name__ == "__main__":

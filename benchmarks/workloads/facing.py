@@ -16,6 +16,7 @@ from benchmarks.measuring import ROOT, ContenderError
 LAYOUTS = ("steps", "single_step")
 _PROCESSES: Final = 8  # ratios differ by a tenth from one process to the next, for any measurement
 _ROUNDS: Final = 0.4  # of the requested rounds, in each process
+_NODE_ROUNDS: Final = 3  # at least: single rounds differ by a half
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -68,7 +69,8 @@ def node(bench: Bench) -> Iterator[Figure]:
     source = bench.source("face_small", corpus.texts(100))
     given = {"measure": "node", "layout": "steps", "mode": "single", "nodes": 20}
     given |= {"source": str(source)}
-    rounds = [each for _ in range(bench.size(_PROCESSES, 2)) for each in _rounds(bench, given)]
+    processes = range(bench.size(_PROCESSES, 2))
+    rounds = [each for _ in processes for each in _rounds(bench, given, _NODE_ROUNDS)]
     goals = {"with metadata and a check": 1.4, "without": None}
     for rival, (name, most) in enumerate(goals.items(), 1):
         ours, plain = (statistics.median(one[which][1] for one in rounds) for which in (0, rival))
@@ -99,9 +101,9 @@ def _figures(
     )
 
 
-def _rounds(bench: Bench, given: dict[str, object]) -> list[list[list[float]]]:
+def _rounds(bench: Bench, given: dict[str, object], least: int = 1) -> list[list[list[float]]]:
     """Return seconds and CPU seconds of operators and plain assets, for each round of a process."""
-    rounds = max(1, round(bench.rounds * _ROUNDS))
+    rounds = max(least, round(bench.rounds * _ROUNDS))
     with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
         specification = json.dumps({**given, "rounds": rounds, "out": folder})
         command = [sys.executable, "-m", "benchmarks.face", specification]

@@ -15,7 +15,7 @@ from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import FolderLockedError
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import CopiedFile, StoreBucket
-from dagster_dataops.foundation.places.open_stores import writing
+from dagster_dataops.foundation.places.open_stores import reading, writing
 from dagster_dataops.foundation.places.root import Root
 
 _RUN: Final = "prune"
@@ -106,8 +106,8 @@ class BucketTree(ResultTree):
 
     def __init__(self, bucket: StoreBucket, root: Path) -> None:
         self._bucket = bucket
-        self._store = writing(bucket, bucket.key_of(root))
-        listed = self._store.listed(bucket.key_of(root))
+        self._key = bucket.key_of(root)
+        listed = reading(bucket).listed(self._key)
         self._objects = {bucket.folder / key: stored for key, stored in listed.items()}
         self._inside: dict[Path, set[Path]] = {}
         for path in self._objects:
@@ -143,16 +143,16 @@ class BucketTree(ResultTree):
             holder = f"a run that wrote to its journal {age / 60:.0f} minutes ago, or published"
             url = str(CopiedFile(self._bucket, folder))
             raise FolderLockedError(url, f"{holder}; it counts as at work for an hour", 0.0)
-        kept = set()
+        store, kept = writing(self._bucket, self._key), set()
         nodes = {Path(*path.parts[: path.parts.index(_JOURNAL)]) for path in entries}
         for node in sorted(nodes):
             others = any(_JOURNAL not in path.parts for path in self._below(node))
             if others or len(list(self._below(node / _JOURNAL))) > 1:
-                journal = ObjectJournal(self._store, self._bucket.key_of(node), _RUN)
+                journal = ObjectJournal(store, self._bucket.key_of(node), _RUN)
                 kept.add(journal.entry_key(journal.first))
-        names = self._store.names(self._bucket.key_of(folder))
+        names = store.names(self._bucket.key_of(folder))
         heads_first = sorted(names, key=lambda key: not key.endswith(MANIFEST))
-        self._store.remove(key for key in heads_first if key not in kept)
+        store.remove(key for key in heads_first if key not in kept)
 
     def _below(self, folder: Path) -> Iterator[Path]:
         for path in self._inside.get(folder, ()):

@@ -76,7 +76,37 @@ _DELETING: Final = 10  # keys at once
 _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
-_NOT_ALLOWED: Final = "403 Forbidden"  # in the message of a listing that is not allowed
+_NOT_ALLOWED: Final = "403 Forbidden"
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
+_REMEDIES: Final = (
+    ("there is no such bucket; create it first, or correct the URL", _NO_BUCKET),
+    (
+        "the credentials have expired; renew them",
+        ("ExpiredToken", "TokenRefreshRequired", "RequestExpired"),
+    ),
+    ("correct the clock of this machine", ("RequestTimeTooSkewed",)),
+    (
+        "the credentials are wrong; correct them",
+        (
+            "InvalidAccessKeyId",
+            "SignatureDoesNotMatch",
+            "<Code>InvalidToken<",
+            "AuthenticationFailed",
+            "status code: 401",
+        ),
+    ),
+)
+"""What to do, and the signs of it in the messages of S3, GCS and Azure."""
+_RIGHTS: Final = {
+    "write": "the credentials need the right to write objects there (`s3:PutObject` on S3)",
+    "upload": "the credentials need the right to write objects there (`s3:PutObject` on S3)",
+    "read": "the credentials need the right to read it (`s3:GetObject` on S3); without the right "
+    "to list (`s3:ListBucket`) a missing object is refused, too",
+    "list": "the credentials need the right to list objects there (`s3:ListBucket` on S3)",
+    "delete": "the credentials need the right to delete objects there (`s3:DeleteObject` on S3)",
+}
+"""By the first word of an action."""
+_FACTS: Final = (r"<Code>([^<]{1,100})<", r"<Message>([^<]{1,300})")
 _OTHER_REGION: Final = (
     "incorrectly configured region",
     "AuthorizationHeaderMalformed",
@@ -257,7 +287,8 @@ class ObjectStore(ResultStore):
         with self.named(key, "read"):
             try:
                 return _repeated(read)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                _check_bucket(error)
                 return None
 
     @override
@@ -269,7 +300,8 @@ class ObjectStore(ResultStore):
         with self.named(key, "read"):
             try:
                 return _repeated(read)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                _check_bucket(error)
                 return None
             except BaseError as error:
                 status = self.status(key) if _NO_RANGE in str(error) else None
@@ -354,8 +386,11 @@ class ObjectStore(ResultStore):
                     list(pool.map(self._remove, listed))
 
     def _remove(self, key: str) -> None:
-        with self.named(key, "delete"), suppress(FileNotFoundError):
-            _repeated(lambda: obstore.delete(self._client, key))
+        with self.named(key, "delete"):
+            try:
+                _repeated(lambda: obstore.delete(self._client, key))
+            except FileNotFoundError as error:
+                _check_bucket(error)
 
     @contextmanager
     def named(self, key: str, action: str) -> Iterator[None]:
@@ -363,7 +398,7 @@ class ObjectStore(ResultStore):
         try:
             yield
         except (BaseError, OSError, NotImplementedError) as error:
-            raise StorageError(f"{self.url}/{key}", action, _reason(error)) from error
+            raise StorageError(f"{self.url}/{key}", action, _reason(error, action)) from error
         self._client = self._patient
 
 
@@ -423,6 +458,12 @@ def _update(seen: Version) -> Any:
     return {"e_tag": seen.tag, "version": seen.number} if seen.number else {"e_tag": seen.tag}
 
 
+def _check_bucket(error: FileNotFoundError) -> None:
+    """Raise the error of a missing object again if the bucket is missing."""
+    if any(sign in str(error) for sign in _NO_BUCKET):
+        raise error
+
+
 def _repeated(request: Callable[[], _Answer]) -> _Answer:
     """Return the answer of a request that may be sent twice; send it again if it breaks off.
 
@@ -442,16 +483,19 @@ def _refused(place: str, error: StorageError) -> StoreRefusedError:
     """Return the error of a check that ended with an error."""
     cause = error.__cause__
     action, reason = f"{error.action} objects below it", error.reason
+    status = _status(cause)
     if isinstance(cause, FileNotFoundError):
         reason = "there is no such bucket; create it first"
     elif isinstance(cause, NotImplementedError):
         action = "hold results"
         reason = "it lacks conditional writes, so two runs could overwrite one another"
     elif any(sign in str(cause) for sign in _NOT_SUPPORTED):
-        reason = f"it does not support the request ({_status(cause)}); {_NEEDED}"
-    elif isinstance(cause, _FORBIDDEN) or _NOT_ALLOWED in str(cause):
+        reason = f"it does not support the request ({status}); {_NEEDED}"
+    elif _remedy(str(cause)):
+        pass
+    elif isinstance(cause, _FORBIDDEN) or status == _NOT_ALLOWED:
         reason += "; results need the rights to read, write, list and delete objects there"
-    elif error.action == "write":
+    elif error.action == "write" and not status.startswith("4"):
         action = "write to the store"
     else:
         reason += f"; {_NEEDED}"
@@ -459,13 +503,24 @@ def _refused(place: str, error: StorageError) -> StoreRefusedError:
 
 
 def _status(error: BaseException | None) -> str:
-    """Return the HTTP status in the message of an error."""
-    status = re.search(r"status code: (\d+[ \w]*)", str(error))
-    return status[1] if status else "NotImplemented"
+    """Return the HTTP status in the message of an error; empty if the store did not answer."""
+    message = str(error)
+    status = re.search(r"status code: (\d+[ \w]*)", message)
+    return status[1].strip() if status else "NotImplemented" * ("NotImplemented" in message)
 
 
-def _reason(error: BaseException) -> str:
-    """Return the first line of the message of an error, without the details of the client."""
+def _remedy(message: str) -> str:
+    """Return what to do about an answer that tells it by its code; else an empty text."""
+    return next((text for text, signs in _REMEDIES if any(sign in message for sign in signs)), "")
+
+
+def _reason(error: BaseException, action: str = "") -> str:
+    """Return what the store has answered and what to do, without the details of the client.
+
+    Args:
+        error: An error of the client.
+        action: The request, as in the message of a `StorageError`.
+    """
     message = str(error)
     if any(sign in message for sign in _OTHER_REGION):
         region = re.search(r"<Region>([a-z0-9-]+)</Region>", message)
@@ -477,8 +532,17 @@ def _reason(error: BaseException) -> str:
             "with http or https as the store needs) or, if the bucket is in another region, set "
             "`region` in storage_options"
         )
-    text = message.strip().splitlines()
-    reason = f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"
-    if "400 Bad Request" in message and "<Code>" not in message:  # no text, as for HEAD
-        reason += "; if the bucket is in another region, set `region` in storage_options"
-    return reason
+    status = _status(error)
+    if not status:
+        text = message.strip().splitlines()
+        return f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"
+    facts = [status, *(m[1] for m in (re.search(find, message) for find in _FACTS) if m)]
+    reason = f"the store answered {', '.join(facts)}"
+    if retries := re.search(r", after (\d+) retries", message):
+        reason += f", after {retries[1]} attempts"
+    remedy = _remedy(message)
+    if not remedy and status == _NOT_ALLOWED:
+        remedy = _RIGHTS.get(action.split(" ", maxsplit=1)[0], "")
+    elif not remedy and status == "400 Bad Request" and len(facts) == 1:  # no text, as for HEAD
+        remedy = "if the bucket is in another region, set `region` in storage_options"
+    return f"{reason}; {remedy}" if remedy else reason

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
-_PARTS: Final = 256
+_PART_BITS: Final = 8
+_PARTS: Final = 1 << _PART_BITS
 _DIGEST_BYTES: Final = 16
 _ENTRY_BYTES: Final = 24  # a digest and the position of the line
 _BUCKET_ENTRIES: Final = 8
@@ -19,15 +20,16 @@ class KeyedLines:
     """Lines of records and the digests of their keys. A line takes 24 bytes besides its content.
 
     All lines are in one buffer, because many objects take several times the memory. A digest is
-    searched in a sorted index, in the bucket of its first bits.
+    searched in the sorted entries with its first byte, in the bucket of its first bits. These
+    entries are sorted where they are: a copy of all would stay in memory as holes.
     """
 
     def __init__(self) -> None:
         self._lines = bytearray()
-        self._parts = [bytearray() for _ in range(_PARTS)]  # entries by the first byte, not sorted
+        self._parts = [bytearray() for _ in range(_PARTS)]  # entries by the first byte
         self._rows = 0
-        self._index = bytearray()
-        self._starts = array("L")
+        self._starts = array("L")  # of the buckets, as if the parts were one
+        self._firsts = array("L")  # of the parts
         self._shift = _PREFIX_BITS
 
     @property
@@ -54,9 +56,11 @@ class KeyedLines:
 
     def places(self, digest: bytes) -> list[int]:
         """Return the positions of the lines with a key, in insertion order; call `sort` before."""
-        index, place_at = self._index, _PLACE.unpack_from
+        first, place_at = digest[0], _PLACE.unpack_from
+        index, before = self._parts[first], self._firsts[first]
         bucket = _PREFIX.unpack_from(digest)[0] >> self._shift
-        start, end = self._starts[bucket : bucket + 2]
+        start = self._starts[bucket] - before
+        end = self._starts[bucket + 1] - before
         at = index.find(digest, start, end)
         while (at - start) % _ENTRY_BYTES and at >= 0:  # the end of one entry and the next one
             at = index.find(digest, at + 1, end)
@@ -80,19 +84,17 @@ class KeyedLines:
 
     def sort(self) -> None:
         """Prepare the search; no line can be added after that."""
-        bits = max(0, (self._rows // _BUCKET_ENTRIES).bit_length())
+        bits = max(_PART_BITS, (self._rows // _BUCKET_ENTRIES).bit_length())
         self._shift = _PREFIX_BITS - bits
         counts = array("L", bytes(array("L").itemsize * ((1 << bits) + 1)))
-        index = bytearray()
         for part in self._parts:
             places = range(0, len(part), _ENTRY_BYTES)
             entries = sorted(bytes(part[at : at + _ENTRY_BYTES]) for at in places)
             for entry in entries:
                 counts[(int.from_bytes(entry[:4]) >> self._shift) + 1] += _ENTRY_BYTES
-            index += b"".join(entries)
-            part.clear()
-        self._index = index
+            part[:] = b"".join(entries)
         self._starts = array("L", accumulate(counts))
+        self._firsts = array("L", self._starts[:: 1 << (bits - _PART_BITS)])
 
     def clear(self) -> None:
         """Remove the lines, and free their memory."""

@@ -16,7 +16,6 @@ from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ResultMissingError, TraceError
 from dagster_dataops.foundation.places.bucket import BucketFile, Location, StoreBucket
 from dagster_dataops.foundation.places.opening import exists
-from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.pipelines.tracing.crude_origins import crude_files, packed_keys, restore_key_of
 from dagster_dataops.pipelines.tracing.record_file import FoundLine
 from dagster_dataops.pipelines.tracing.record_map import MOST_LINES
@@ -56,7 +55,7 @@ def trace(
 
     Args:
         folder: The folder of a node, of one of its partitions or of one of its named outputs, or
-            the path of a result.
+            the path of a result; or its URL.
         line: The line of its result to trace back, counted from 1.
         source_line: The line of a source to follow to that result, counted from 1.
         source: The source of this line, if there are several: its path or file name. The result
@@ -88,8 +87,7 @@ def _results_in(folder: str | os.PathLike[str]) -> tuple[list[Path], StoreBucket
 
     Links to the folder are followed, since named outputs know their node by a relative path.
     """
-    check_local("folder", folder)
-    absolute = Path(folder).expanduser().absolute()
+    absolute = folder_at(folder).path
     place = absolute.parent.resolve() / absolute.name if absolute.is_file() else absolute.resolve()
     root = folder_at(place)
     try:

@@ -47,21 +47,20 @@ def report(
 
     Args:
         of: A pipeline, whose results are below ``config.data_process_path``; or a folder that has
-            the folders of nodes.
+            the folders of nodes, or its URL.
         path: The file to write; by default ``report.html`` in the folder of the pipeline.
 
     Raises:
         ResultMissingError: Nothing is published there.
         NewerVersionError: What is published there is of a newer version; beside other results such
             a node is shown with its error.
-        ConfigurationError: A path is a URL.
+        ConfigurationError: ``path`` is a URL.
         StorageError: The file cannot be written, or, likewise, no manifest can be read.
     """
     if isinstance(of, Pipeline):
         root = config.results_root() / of.name
         places, title = [root / name for name in of.graph.nodes], of.name or "pipeline"
     else:
-        check_local("folder", of)
         root = folder_at(of)
         places, title = [root], root.path.name
     if path is not None:

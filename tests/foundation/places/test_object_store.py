@@ -15,7 +15,16 @@ import obstore
 import pytest
 from obstore.store import LocalStore
 
-from dagster_dataops import JsonlDataset, config, load_result, pipeline
+from dagster_dataops import (
+    JsonlDataset,
+    Pipeline,
+    config,
+    load_result,
+    pipeline,
+    report,
+    trace,
+    versions,
+)
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.files import File, FileReference
@@ -23,6 +32,7 @@ from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
 from dagster_dataops.foundation.places.result_store import ConflictError
+from tests.command_line import main
 from tests.each import slow_but
 from tests.execution.helpers import second_thread
 from tests.object_stores import SECRETS, Answer, keep_at_most, s3_server, unreliable, writing
@@ -432,6 +442,75 @@ def test_a_store_that_does_not_support_a_request_is_refused_soon(through, action
         assert f"cannot {action} objects below it: it does not support the request" in message
         assert f"({status} " in message
         assert time.monotonic() - begun < 60
+
+
+def test_results_are_read_without_the_right_to_write(through, registry, tmp_path, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b"".join(b'{"n":%d}\n' % number for number in range(20)))
+
+    def made() -> Pipeline:
+        with pipeline("docs") as ppl:
+            ppl.double = registry("data.group", _concurrency_mode="single")(double)()
+        return ppl
+
+    with through(lambda *request: ""):
+        made().materialize(str(source))
+    refused = []
+
+    def fails(method: str, path: str) -> str:
+        refused.extend([(method, path)] * (method not in {"GET", "HEAD"}))
+        return "403" if method not in {"GET", "HEAD"} else ""
+
+    with through(fails), config.temporary(data_process_scratch=tmp_path / "reader"):
+        url = f"s3://results/{tmp_path.name}/root/docs"
+        assert load_result(f"{url}/double").rows == 17
+        assert [version.name for version in versions(f"{url}/double")] == ["current"]
+        assert "line 2" in str(trace(f"{url}/double", 1))
+        assert report(url, tmp_path / "report.html").exists()
+        for command in (
+            ["versions", f"{url}/double"],
+            ["trace", f"{url}/double", "--line", "1"],
+            ["trace", "docs/double", "--line", "1", "--root", url.removesuffix("/docs")],
+            ["prune-files", url, "--days", "0"],
+        ):
+            assert main(command) == 0, capsys.readouterr().err
+    assert refused == []
+
+
+ANSWERS = {
+    "write": lambda store: store.put("root/any", b"1"),
+    "read": lambda store: store.read("root/any"),
+    "list": lambda store: store.names("root"),
+    "delete": lambda store: store.remove(["root/any"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (403, "AccessDenied", ""),
+        (403, "InvalidAccessKeyId", "the credentials are wrong"),
+        (403, "SignatureDoesNotMatch", "the credentials are wrong"),
+        (401, "Unauthorized", "the credentials are wrong"),
+        (400, "ExpiredToken", "the credentials have expired; renew them"),
+        (403, "RequestTimeTooSkewed", "correct the clock"),
+        (404, "NoSuchBucket", "there is no such bucket; create it first"),
+    ],
+)
+def test_an_error_says_what_the_store_answered_and_what_to_do(through, status, code, remedy):
+    rights = {"write": "Put", "read": "Get", "list": "ListBucket", "delete": "Delete"}
+    body = f'<?xml version="1.0"?>\n{error_answer(status, code).body.decode()}'  # as S3 does
+    with through(lambda *request: Answer(status, body.encode())):
+        store = open_store(config.results_root().bucket)
+        for action, request in ANSWERS.items():
+            with pytest.raises(StorageError) as found:
+                request(store)
+            assert "s3://results/root" in str(found.value)
+            assert f"cannot {action}: the store answered {status} " in str(found.value)
+            assert f", {code}, refused; " in str(found.value)
+            assert (remedy or f"`s3:{rights[action]}") in str(found.value)
+        message = refusal(through, lambda *request: Answer(status, body.encode()))
+        assert (remedy or "results need the rights to read, write") in message
 
 
 LIST = (
