@@ -74,6 +74,25 @@ _SINGLY: Final = "disable_bulk_delete"
 the bucket: a server that judges requests by their paths refuses it, and some lack it."""
 _DELETING: Final = 10  # keys at once
 _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
+_CLIENT: Final = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_content_type",
+        "http1_only",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_url",
+        "timeout",
+        "user_agent",
+    }
+)
+"""Options of connections, which obstore takes apart from those of the store."""
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
 _NOT_ALLOWED: Final = "403 Forbidden"
@@ -141,6 +160,11 @@ def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "Obj
             store = ObjectStore(bucket.url, first, patient)
     except (BaseError, OSError, ValueError, TypeError) as error:
         raise StoreRefusedError(bucket.url, "open the store", _reason(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of the client, about an option
+            raise
+        reason = f"its client refuses one of the options {', '.join(sorted(options))}: {error}"
+        raise StoreRefusedError(bucket.url, "open the store", reason) from error
     if written_below is not None:
         store.check(written_below)
     return store
@@ -149,9 +173,12 @@ def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "Obj
 def _options(bucket: StoreBucket) -> dict[str, Any]:
     """Return the options of obstore for a bucket."""
     options: dict[str, Any] = dict(bucket.options)
+    client: dict[str, Any] = {key: options.pop(key) for key in _CLIENT & options.keys()}
     endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
     if endpoint.startswith("http://"):
-        options["client_options"] = {"allow_http": True}
+        client.setdefault("allow_http", True)
+    if client:
+        options["client_options"] = client
     if bucket.url.startswith("s3:") and f"aws_{_SINGLY}" not in options:
         options.setdefault(_SINGLY, True)
     return options

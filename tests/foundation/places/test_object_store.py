@@ -130,6 +130,23 @@ def test_wrong_options_are_refused(tmp_path):
         open_store(StoreBucket("s3://results", tmp_path, {"no_such_option": "x"}))
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"timeout": "5"}, 'failed to parse "5" as Duration'),
+        ({"aws_allow_http": "true"}, "refuses one of the options aws_allow_http"),
+    ],
+)
+def test_wrong_options_of_connections_are_refused(tmp_path, options, found):
+    with pytest.raises(StoreRefusedError, match=found):
+        open_store(StoreBucket("s3://bucket", tmp_path, options))
+
+
+def test_options_of_connections_are_those_of_the_store(on_s3, tmp_path):
+    bucket = StoreBucket(on_s3.url, tmp_path, {"timeout": "20 seconds", "allow_http": "true"})
+    assert not list(open_store(bucket).names("nothing"))
+
+
 def test_an_unreachable_object_names_the_url(on_s3):
     broken = ObjectStore(on_s3.url, obstore.store.S3Store("none-such"))
     with pytest.raises(StorageError, match="s3://results/x: cannot list"):
