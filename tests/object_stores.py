@@ -44,6 +44,16 @@ SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "secret",
     "AWS_REGION": "us-east-1",
 }
+# The server of moto looks at 200 folders and patterns for each request to find its service, and
+# writes a line: half of its time.
+_S3_ALONE = """
+import logging
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+from moto.server import main
+
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+DomainDispatcherApplication.get_backend_for_host = lambda self, host: "s3"
+"""
 
 
 def leave_short_parts(patch: pytest.MonkeyPatch) -> None:
@@ -58,7 +68,7 @@ def s3_server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = f"from moto.server import main; main(['-H', '127.0.0.1', '-p', '{port}'])"
+    code = _S3_ALONE + f"main(['-H', '127.0.0.1', '-p', '{port}'])"
     with subprocess.Popen(
         [sys.executable, "-c", code],
         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
