@@ -65,7 +65,7 @@ def in_partitions() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection_stages, "LEAST_RECORDS", 0)
         patch.setattr(dataset_stages, "LEAST_BYTES", 0)
-        patch.setattr(stages, "_LEAST_RANGE", 1 << 10)
+        patch.setattr(stages, "_LEAST_RANGE", 1 << 12)
         patch.setattr(stages, "LEAST_SENT_BYTES", 0)
         for module in (selection_stages, dataset_stages):
             patch.setattr(module, "RANGE_BYTES", 8_000)
