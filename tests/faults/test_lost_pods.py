@@ -6,9 +6,8 @@ working folder and scratch folder are those of each pod.
 
 import json
 import os
+import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.crashing import wait_until
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.object_stores import SECRETS, s3_server
 from tests.subprocesses import killed_at_exit
+from tests.warm_python import DAGSTER
 
 RECORDS = 400
 POD = """
@@ -65,7 +66,7 @@ class Cluster:
         lines = [json.dumps({"n": number}) + "\n" for number in range(RECORDS)]
         (folder / "docs.jsonl").write_text("".join(lines))
 
-    def pod(self, host: str, mode: str, **environment: str) -> "subprocess.Popen[str]":
+    def pod(self, host: str, mode: str, **environment: str) -> StartedProcess:
         """Start a pod that materializes the pipeline."""
         place = self.folder / host
         place.mkdir()
@@ -79,14 +80,11 @@ class Cluster:
             "SOURCE": str(self.folder / "docs.jsonl"),
         }
         with (place / "log").open("w") as log:
-            return subprocess.Popen(
-                [sys.executable, str(self.folder / "pod.py")],
-                cwd=place,
-                env=given | environment,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,
+            return warm_interpreter(*DAGSTER).start(
+                [str(self.folder / "pod.py")],
+                log.fileno(),
+                folder=place,
+                environment=given | environment,
             )
 
     def settled(self, host: str) -> bool:
@@ -110,10 +108,10 @@ def lost(cluster: Cluster, mode: str) -> None:
 def check_continued(cluster: Cluster, mode: str) -> None:
     """Check that another pod continues, at once, and that nobody is named as a holder."""
     with killed_at_exit(cluster.pod("pod-2", mode)) as pod:
-        output, _ = pod.communicate(timeout=600)
+        status = pod.wait(600)
     said = (cluster.folder / "pod-2" / "log").read_text()
-    assert pod.returncode == 0, said
-    resumed = int(output.split("resumed ")[1])
+    assert status == 0, said
+    (resumed,) = map(int, re.findall(r"^resumed (\d+)$", said, re.MULTILINE))
     assert 0 < resumed < RECORDS
     assert f"resuming: {resumed:,} records settled by run" in said
     assert "waited" not in said
