@@ -86,7 +86,9 @@ with pipeline("words") as ppl:
     ppl.clean = data.acme.Clean(_max_workers=2)
     ppl.loud = data.acme.shout()
 resource = DataOpsResource(root=str(Path("root").absolute()))
-defs = build_definitions(ppl, source=readers.read_acme(3), resource=resource)
+defs = build_definitions(
+    ppl, source=readers.read_acme(3), resource=resource, layout="single_step"
+)
 """
 YAML = """
 import sys
