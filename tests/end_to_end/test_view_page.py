@@ -88,10 +88,19 @@ def chromium() -> Iterator[Any]:
         found.close()
 
 
+@pytest.fixture(scope="module")
+def window(chromium: Any) -> Any:
+    """A window with an empty page; each window would have two processes for what is around it."""
+    context = chromium.new_context()
+    context.new_page()
+    return context
+
+
 @pytest.fixture(params=WIDTHS)
-def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+def page(window: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """An empty page; errors and requests are in its lists."""
-    page = chromium.new_page(viewport={"width": request.param, "height": 900})
+    page = window.new_page()
+    page.set_viewport_size({"width": request.param, "height": 900})
     page.errors, page.requests = [], []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     page.on("console", lambda message: page.errors.append(message.text))
@@ -99,6 +108,8 @@ def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     page.set_default_timeout(20_000)
     yield page
     page.close()
+    window.clear_cookies()
+    window.clear_permissions()
 
 
 def opened(page: Any, address: str, path: str) -> None:
