@@ -19,6 +19,7 @@ OPTIONS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--js-flags=--min-semi-space-size=64 --max-semi-space-size=128",  # fewer collections
 ]
 WITHOUT_ANIMATIONS = """addEventListener('DOMContentLoaded', () => {
   const style = document.createElement('style');  // drawn by the processor, many times a second
