@@ -19,6 +19,9 @@ OPTIONS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-software-rasterizer",
+    "--disable-extensions",
+    "--renderer-process-limit=1",
     "--js-flags=--min-semi-space-size=64 --max-semi-space-size=128",  # fewer collections
 ]
 WITHOUT_ANIMATIONS = """addEventListener('DOMContentLoaded', () => {
