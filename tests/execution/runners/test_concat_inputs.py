@@ -1,7 +1,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from dagster_dataops.execution.runners.concat_inputs import gathered
 from tests.execution.helpers import act, node, run, turn_around, write_input
 from tests.faults.crashing import in_child, wait_until
 from tests.nodes import JsonlWriter, NodeFolder, ResumePolicy
+from tests.warm_python import WarmPython
 
 
 def _dataset(path: Path, content: bytes) -> JsonlDataset:
@@ -116,17 +117,31 @@ OPERATORS: Final[dict[str, Callable[[], Any]]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def small_process() -> Iterator[WarmPython]:
+    """A process that forks faster than that of the tests, which has ten times its memory."""
+    with WarmPython(__name__) as warm:
+        yield warm
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("reused", [False, True], ids=["made", "reused"])
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_a_kill_at_any_point_leaves_no_gathered_input(
-    tmp_path: Path, kind: str, *, reused: bool
+    small_process: WarmPython, tmp_path: Path, kind: str, *, reused: bool
 ) -> None:
-    parts = [write_input(tmp_path / name, [{"n": 1, "do": "keep", "text": name}]) for name in "ab"]
+    code = f"from {__name__} import check_kills\ncheck_kills({kind!r}, reused={reused})"
+    small_process.run(code, folder=tmp_path)
+
+
+def check_kills(kind: str, *, reused: bool) -> None:
+    """Kill a run in the working folder at each point, and check what the next one leaves."""
+    place = Path.cwd()
+    parts = [write_input(place / name, [{"n": 1, "do": "keep", "text": name}]) for name in "ab"]
     killed, status = 0, -9
     while status == -9:
         killed += 1
-        folder = node(tmp_path / str(killed))
+        folder = node(place / str(killed))
 
         def attempt(folder: NodeFolder = folder) -> None:
             context = {"resume": ResumePolicy.AUTO, "reuse_finished": True}
