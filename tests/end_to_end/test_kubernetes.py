@@ -10,10 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.end_to_end.dagster_server import until
@@ -70,7 +70,7 @@ def job():
 """
 # The API of a cluster, in the process of the run.
 CLUSTER = """
-import json, os, subprocess, sys
+import json, os, sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,10 +79,13 @@ import kubernetes
 from dagster_k8s.client import DagsterKubernetesClient
 
 import location
+from tests.faults.warm_starts import WarmInterpreter
+from tests.warm_python import DAGSTER
 
 
 class Cluster:
     started = {}
+    interpreter = WarmInterpreter(["dagster._cli", "dagster_k8s", *DAGSTER], os.environ)
 
     def create_namespaced_job_with_retries(self, body, namespace):
         made = kubernetes.client.ApiClient().sanitize_for_serialization(body)
@@ -93,10 +96,12 @@ class Cluster:
         (home / "container.json").write_text(json.dumps(container))
         given = {one["name"]: one["value"] for one in container["env"] if "value" in one}
         given |= {"DAGSTER_HOME": os.environ["DAGSTER_HOME"], "HOSTNAME": name}
-        log = (home / "log").open("w")
-        command = [sys.executable, "-m", *container["args"]]
+        command = ["-m", *container["args"]]
         environment = os.environ | given
-        started = subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log)
+        with (home / "log").open("w") as log:
+            started = self.interpreter.start(
+                command, log.fileno(), folder=home, environment=environment
+            )
         (home / "pid").write_text(str(started.pid))
         self.started[name] = started
 
@@ -109,7 +114,8 @@ class Cluster:
 
 
 kubernetes.config.load_incluster_config = lambda *_, **__: None
-DagsterKubernetesClient.production_client = staticmethod(lambda *_, **__: Cluster())
+cluster = Cluster()
+DagsterKubernetesClient.production_client = staticmethod(lambda *_, **__: cluster)
 with dg.DagsterInstance.get() as instance:
     with dg.execute_job(dg.reconstructable(location.job), instance) as found:
         for event in found.all_events:
@@ -155,10 +161,10 @@ def started(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         ) as run,
     ):
         yield run
-        if run.poll() is None:
-            for child in psutil.Process(run.pid).children(recursive=True):
-                child.kill()
-        run.kill()
+        run.kill()  # with the interpreter that forks pods
+        for file in tmp_path.glob("pods/*/pid"):
+            with suppress(ProcessLookupError):
+                os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 def test_the_pod_of_a_step_is_lost_and_the_next_one_resumes(
