@@ -343,6 +343,8 @@ def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
         pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
     ):
         open_store(StoreBucket("s3://results", tmp_path, {}), written_below="")
+    with pytest.raises(StorageError, match="cannot list: .*nothing answers there; check the addre"):
+        open_store(StoreBucket("s3://results", tmp_path, {})).names("any")
 
 
 @pytest.fixture
