@@ -158,7 +158,14 @@ class ObjectJournal:
         return f"{self.key}/.journal/{number:08d}"
 
     def _holder(self) -> str:
-        head = (self._read(self._next) or ({}, b""))[0]
+        entry = self._read(self._next)
+        if entry is None:
+            return (
+                f"the store refuses to create {self.entry_key(self._next)}, which is not there: "
+                "another run has taken it over and published since, or the store does not write "
+                "on a condition (If-None-Match) any more"
+            )
+        head = entry[0]
         known = {"pid", "host"} <= head.keys()
         where = f" (process {head['pid']} on {head['host']})" if known else ""
         return f"run {head.get('run', 'unknown')}{where} has taken it over since"

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _RECALL_SECONDS: Final = 1.0
 _WAIT_SECONDS: Final = 0.1
 _LEASE_BYTES: Final = 64 << 20
+_LEAST_LEASE_SECONDS: Final = 0.25  # of work: an agent asks for more by a report, which takes 0.1
 _SILENT_SECONDS: Final = 15.0
 _MOST_LOST: Final = 5
 _LAST_MESSAGES_SECONDS: Final = 5.0  # agents sync their segments before they report them
@@ -58,6 +59,7 @@ class AgentState:
         leaving: Whether it ends after its work, without a replacement. It gets no other.
         silent: Whether its leases were revoked because it was silent. It gets no other.
         last_message_at: When its last message arrived; a monotonic time.
+        finished_bytes: How many bytes of the input it has finished.
     """
 
     def __init__(self, handle: AgentHandle) -> None:
@@ -67,13 +69,20 @@ class AgentState:
         self.ready = False
         self.leaving = False
         self.silent = False
-        self.last_message_at = time.monotonic()
+        self.last_message_at = self._since = time.monotonic()
+        self.finished_bytes = 0
         self._recall_at = 0.0
 
     @property
     def works(self) -> bool:
         """Whether it gets work."""
         return self.ready and not self.silent and not self.leaving
+
+    @property
+    def least_lease(self) -> int:
+        """The bytes of the smallest lease: of smaller ones it would wait for the next."""
+        seconds = self.last_message_at - self._since
+        return int(self.finished_bytes / seconds * _LEAST_LEASE_SECONDS) if seconds else 0
 
     def leave(self) -> None:
         """Ask it to end, after the work that its workers have begun."""
@@ -179,6 +188,7 @@ class Head:
         self._sink.checkpoint.note_sent(said.sent)
         settled = [self._journal_batch(agent, batch) for batch in said.batches]
         for start, end in said.finished:
+            agent.finished_bytes += end - start
             self._schedule.finish(agent, start, end)
         for start, end in said.returned:
             self._schedule.give_back(agent, start, end)
@@ -284,8 +294,9 @@ class Head:
             if not agent.works:
                 continue
             # At most a fair share of half of the rest: leases become smaller towards the end,
-            # whatever the speed of each agent; what a slow one has not begun is recalled.
-            size = max(1, min(_LEASE_BYTES, self._schedule.free // (2 * self._count)))
+            # but not too small for its speed; what a slow one has not begun is recalled.
+            share = max(1, self._schedule.free // (2 * self._count), agent.least_lease)
+            size = min(_LEASE_BYTES, share)
             while self._schedule.leased(agent) <= size and self._lease(handle, size):
                 pass
             some_idle = some_idle or not self._schedule.leased(agent)

@@ -125,6 +125,8 @@ _RIGHTS: Final = {
     "delete": "the credentials need the right to delete objects there (`s3:DeleteObject` on S3)",
 }
 """By the first word of an action."""
+_NO_ANSWER: Final = "nothing answers there; check the address (`endpoint`) and the server"
+_NO_PARTS: Final = "files of 32 MB and more need a store that takes uploads in parts (multipart)"
 _FACTS: Final = (r"<Code>([^<]{1,100})<", r"<Message>([^<]{1,300})")
 _OTHER_REGION: Final = (
     "incorrectly configured region",
@@ -562,14 +564,17 @@ def _reason(error: BaseException, action: str = "") -> str:
     status = _status(error)
     if not status:
         text = message.strip().splitlines()
-        return f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"
+        reason = f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"
+        return f"{reason}; {_NO_ANSWER}" if "error sending request" in message else reason
     facts = [status, *(m[1] for m in (re.search(find, message) for find in _FACTS) if m)]
     reason = f"the store answered {', '.join(facts)}"
     if retries := re.search(r", after (\d+) retries", message):
         reason += f", after {retries[1]} attempts"
-    remedy = _remedy(message)
+    remedy, kind = _remedy(message), action.split(" ", maxsplit=1)[0]
     if not remedy and status == _NOT_ALLOWED:
-        remedy = _RIGHTS.get(action.split(" ", maxsplit=1)[0], "")
+        remedy = _RIGHTS.get(kind, "")
+    elif kind == "upload" and any(sign in message for sign in _NOT_SUPPORTED):
+        remedy = _NO_PARTS
     elif not remedy and status == "400 Bad Request" and len(facts) == 1:  # no text, as for HEAD
         remedy = "if the bucket is in another region, set `region` in storage_options"
     return f"{reason}; {remedy}" if remedy else reason

@@ -14,6 +14,7 @@ from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.publish.commit import commit
 from dagster_dataops.errors import LostError
+from dagster_dataops.foundation.places.result_store import ConflictError
 from tests.faults.cases import cases
 from tests.journals import (
     Checkpoint,
@@ -278,6 +279,26 @@ def test_a_run_that_slept_is_refused_at_its_first_entry_even_after_a_publication
 
     assert published_bytes(tmp_path / "three", store) == WHOLE
     assert run(node(tmp_path / "four", store), "third") == WHOLE
+
+
+def test_a_refused_entry_that_is_not_there_is_no_claim_of_an_unknown_run(tmp_path):
+    class Refusing(FakeStore):
+        refuses = False
+
+        def replace(self, key, data, seen):
+            if self.refuses:
+                raise ConflictError(key)
+            return super().replace(key, data, seen)
+
+    store = Refusing()
+    claim = node(tmp_path, store).place.claim("run", 0)
+    checkpoint = Checkpoint(
+        fresh(node(tmp_path, store).checkpoints), FINGERPRINT, "run", 0, claim.journal
+    )
+    store.refuses = True
+    with pytest.raises(LostError, match=r"refuses to create .*/00000002, which is not there: an"):
+        checkpoint.sync()
+    claim.release()
 
 
 def test_a_folder_of_a_local_disk_has_a_lock(tmp_path):

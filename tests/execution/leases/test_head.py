@@ -288,3 +288,17 @@ def test_agents_of_a_run_that_ends_with_an_error_are_stopped(tmp_path: Path) -> 
         run_over(tmp_path, act(), plan(["keep"] * 3), cluster=cluster)
     assert Command.STOP in cluster.started[1].orders
     assert Command.FINISH not in cluster.started[1].orders
+
+
+def test_leases_do_not_become_smaller_than_a_quarter_of_a_second_of_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a quick agent waits for dozens of tiny leases at the end."""
+    now = [100.0]
+    monkeypatch.setattr(head.time, "monotonic", lambda: now[0])
+    agent = head.AgentState(_Fake(None, []))  # type: ignore[arg-type]
+    assert agent.least_lease == 0
+    now[0] = agent.last_message_at = 102.0
+    assert agent.least_lease == 0
+    agent.finished_bytes = 8_000
+    assert agent.least_lease == 1_000

@@ -343,6 +343,8 @@ def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
         pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
     ):
         open_store(StoreBucket("s3://results", tmp_path, {}), written_below="")
+    with pytest.raises(StorageError, match="cannot list: .*nothing answers there; check the addre"):
+        open_store(StoreBucket("s3://results", tmp_path, {})).names("any")
 
 
 @pytest.fixture
@@ -528,6 +530,17 @@ def test_an_error_says_what_the_store_answered_and_what_to_do(through, status, c
             assert (remedy or f"`s3:{rights[action]}") in str(found.value)
         message = refusal(through, lambda *request: Answer(status, body.encode()))
         assert (remedy or "results need the rights to read, write") in message
+
+
+def test_a_store_without_uploads_in_parts_is_named(through):
+    answer = error_answer(405, "MethodNotAllowed")
+    with through(lambda method, path: answer if "uploads" in path or "uploadId" in path else ""):
+        upload = open_store(config.results_root().bucket).begin_upload("root/large", PART)
+        with pytest.raises(StorageError, match=r"answered 405 .*a store that takes uploads in pa"):
+            for _ in range(12):
+                upload.write(b"x" * PART)
+            upload.finish()
+        upload.abort()
 
 
 LIST = (
