@@ -29,6 +29,7 @@ _TOGETHER: Final = (
     "tests/library/export/test_huggingface_hub.py",
     "tests/library/pii/test_named_entities.py",
     "tests/library/test_file_heads.py",
+    "tests/models/batches/test_batch_delivery.py",
     "tests/models/test_interruptions.py",
     "tests/test_definitions.py",
     "tests/test_distributions.py",

@@ -11,21 +11,12 @@ import pytest
 from dagster_dataops import load_replies
 from tests.each import slow_but
 from tests.faults.crashing import HANG_SECONDS, wait_until
-from tests.faults.warm_starts import StartedProcess, warm_interpreter
-from tests.models.running_server import RunningServer
+from tests.faults.warm_starts import StartedProcess
+from tests.models.running_server import RunningServer, started_script
 from tests.subprocesses import killed_at_exit
 
 CALLS = 4
 RECORDS = 60
-WARM = (
-    "aiohttp",
-    "dagster_dataops.models.calls.client",
-    "dagster_dataops.models.calls.transports",
-    "dagster_dataops.models.llm_operator",
-    "dagster_dataops.models.model_session",
-    "dagster_dataops.models.replies.reply_store",
-    "dagster_dataops.pipelines.local_run",
-)
 SCRIPT = f"""
 import sys
 from dagster_dataops import LLMOperator, ModelClient, Price, config, data_register
@@ -47,15 +38,7 @@ Steps(model="rule", _max_workers=20, _concurrency_mode=sys.argv[3])(
 
 
 def started(server: RunningServer, root: Path, mode: str) -> StartedProcess:
-    script = root / "script.py"
-    script.write_text(SCRIPT)
-    with (root / "output.txt").open("ab") as output:
-        return warm_interpreter(*WARM).start(
-            [str(script), server.address, str(root), mode],
-            output.fileno(),
-            folder=root,
-            environment=os.environ,
-        )
+    return started_script(SCRIPT, root, server.address, str(root), mode)
 
 
 def wait_for_answers(server: RunningServer, number: int) -> None:
