@@ -162,7 +162,7 @@ def test_200_records_of_a_pipeline_with_every_kind_are_traced_both_ways(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", range(100, cases(108, campaign=140)))
 def test_traces_after_kills_are_those_of_a_reference_interpreter(tmp_path, seed):
     every = seed % 2 == 0
     plan = Plan.draw(seed, every=every)
