@@ -21,12 +21,16 @@ _WITHOUT_THE_SHARED_SERVER: Final = (
 )
 _TOGETHER: Final = (
     *_WITHOUT_THE_SHARED_SERVER,
+    "tests/assets/test_external_run.py",
     "tests/assets/test_snapshot_size.py",
     "tests/foundation/hashing/test_value_digests.py",
     "tests/foundation/test_entry_points.py",
     "tests/foundation/places/test_object_store.py",
+    "tests/library/export/test_huggingface_hub.py",
     "tests/library/pii/test_named_entities.py",
     "tests/library/test_file_heads.py",
+    "tests/models/batches/test_batch_delivery.py",
+    "tests/models/test_interruptions.py",
     "tests/test_definitions.py",
     "tests/test_distributions.py",
     "tests/test_documents.py",

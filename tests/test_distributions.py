@@ -376,8 +376,9 @@ def test_a_type_checker_knows_the_types_of_the_package(
 
 def _mypy(installed: Installed, folder: Path, *files: str) -> Mapping[str, list[int]]:
     """Check files as a user does; return the lines of errors by file."""
+    mypy = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={os.devnull}"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--python-executable", installed.python, *files],
+        [*mypy, "--python-executable", installed.python, *files],
         check=False,
         cwd=folder,
         env=_ENVIRONMENT,

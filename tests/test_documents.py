@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,34 @@ from dagster_dataops.configuration import Configuration
 from tests.command_line import main
 from tests.documented_names import SETTING_NAMES, public_names
 from tests.pages import BLOCK, DOCS, FILE, PAGES, ROOT, read_page
-from tests.warm_python import SCRIPT, WarmPython
+from tests.warm_python import DAGSTER, SCRIPT, WarmPython
 
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+_WARM = (
+    "aiohttp",
+    "dagster_dataops.assets.components.attributes",
+    "dagster_dataops.pipelines.reporting.node_facts",
+    "dagster_dataops.streams.data_pipeline",
+    "dagster_dataops.training.cooking.crude_streams",
+    "dagster_openlineage",
+    "fsspec",
+    "ftfy",
+    "jinja2",
+    "numpy",
+    "requests",
+)
 CODE = {name_of(path): page for path in PAGES if (page := read_page(path)).script}
+
+
+@pytest.fixture(scope="module")
+def warm_pages() -> Iterator[WarmPython]:
+    """Return an interpreter that has imported what several pages need."""
+    with WarmPython(*DAGSTER, *filter(find_spec, _WARM)) as warm:
+        yield warm
 
 
 # The pages take half a minute of computing together; the README shows that the test works.
@@ -28,12 +49,12 @@ _SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CODE if name != 
 
 @pytest.mark.parametrize("name", ["README.md", *_SLOW])
 def test_the_code_of_a_page_runs_and_prints_as_commented(
-    name: str, warm_dagster: WarmPython, tmp_path: Path
+    name: str, warm_pages: WarmPython, tmp_path: Path
 ) -> None:
     page = CODE[name]
     page.write(tmp_path)
 
-    assert page.missing(warm_dagster.run(SCRIPT, "script.py", folder=tmp_path)) == []
+    assert page.missing(warm_pages.run(SCRIPT, "script.py", folder=tmp_path)) == []
 
 
 def test_each_yaml_block_is_a_file_or_gives_a_reason() -> None:

@@ -41,6 +41,14 @@ DAGSTER: Final = (
     "dagster._core.storage.schedules.sqlite",
     "dagster._core.storage.sqlite_storage",
     "dagster_dataops.assets.definitions",
+    "dagster_dataops.assets.steps.step_work",
+    "dagster_dataops.execution.executor",
+    "dagster_dataops.execution.runners.record_runner",
+    "dagster_dataops.execution.workplaces.processes",
+    "dagster_dataops.execution.workplaces.single",
+    "dagster_dataops.execution.workplaces.threads",
+    "dagster_dataops.pipelines.local_run",
+    "upath",
 )
 
 # Code for `WarmPython` whose arguments are those of Python: a script or, behind ``-m``, a module.

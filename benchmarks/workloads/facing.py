@@ -40,7 +40,13 @@ def definitions(bench: Bench, layout: str, nodes: int) -> Iterator[Figure]:
 
 
 def chain(
-    bench: Bench, layout: str, mode: str, *, check: bool = False, threaded: bool = False
+    bench: Bench,
+    layout: str,
+    mode: str,
+    *,
+    nodes: int = 8,
+    check: bool = False,
+    threaded: bool = False,
 ) -> Iterator[Figure]:
     """Yield the ratio of the times of a run of eight operators and of eight plain assets.
 
@@ -48,12 +54,12 @@ def chain(
     each of which costs Dagster more than an operator with few records.
     """
     source = bench.source("face", corpus.texts(1_000))
-    given = {"measure": "chain", "layout": layout, "mode": mode, "nodes": 8, "source": str(source)}
-    given |= {"check": check, "threaded": threaded}
+    given = {"measure": "chain", "layout": layout, "mode": mode, "nodes": nodes}
+    given |= {"source": str(source), "check": check, "threaded": threaded}
     # Steps of Dagster's usual executor run in processes with threads. Only runs in the process of a
     # command have none: reported, but without a goal.
     most = None if check or (mode == "process" and not threaded) else 1.2
-    name = f"chain of 8, {layout}, {mode}{', with its check' if check else ''}"
+    name = f"chain of {nodes}, {layout}, {mode}{', with its check' if check else ''}"
     name += ", in a process with threads" if threaded else ""
     yield from _figures(bench, name, given, most=most)
 

@@ -374,7 +374,10 @@ def test_a_terminated_run_ends_the_process_and_keeps_what_is_finished(
         "    job.execute_in_process(instance=instance)\n"
     )
     given = os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": f"{ROOT}:{location.folder}"}
-    with subprocess.Popen([sys.executable, "-c", code], env=given) as run:
+    script = location.folder / "run.py"
+    script.write_text(code)
+    warm = warm_interpreter(*WARM)
+    with warm.start([str(script)], 1, folder=location.folder, environment=given) as run:
         external = location.external_process()
         wait_until(lambda: "records/s" in _lines(stored), 60, "progress in the log")
         run.send_signal(sent)

@@ -34,7 +34,8 @@ def folder(tmp_path_factory) -> Path:
     picture.save(folder / "turned.webp", quality=90, method=0, exif=turned)
     for number in range(1, 9):
         turned[0x0112] = number
-        picture.save(folder / f"turned{number}.avif", quality=85, speed=10, exif=turned)
+        shown = picture if number in {1, 6} else picture.crop((0, 0, 600, 400))
+        shown.save(folder / f"turned{number}.avif", quality=85, speed=10, exif=turned)
     xmp = b'<x tiff:Orientation="6"/>'
     picture.save(folder / "xmp.avif", quality=85, speed=10, xmp=xmp)
     part = picture.crop((0, 0, 900, 700))
@@ -106,7 +107,7 @@ def test_the_head_of_a_large_file_is_read_without_the_rest(folder: Path, case) -
 
 @each("number", range(1, 9))
 @pytest.mark.slow
-def test_the_size_of_a_large_avif_image_is_that_of_pillow(folder: Path, number: int) -> None:
+def test_the_size_of_an_avif_image_is_that_of_pillow(folder: Path, number: int) -> None:
     path = folder / f"turned{number}.avif"
     found = signals(data.images.Size(mode="tag"), {"file": str(path)})
     with Image.open(path) as image:

@@ -46,7 +46,7 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "shape.Select": {"keys": ["text"]},
     "shape.Template": {"template": "{text:>3}"},
     "score.Model": {"model": lambda texts: [len(text) for text in texts]},
-    "text.Replace": {"pattern": "a+b"},
+    "text.Replace": {"pattern": "a+"},
     "tokens.EncodeChat": {"tokenizer": "bytes", "template": "chatml"},
     "tokens.Pack": {"input_key": "text"},
     "verify.Fields": {"required": ["text"], "non_empty": True},

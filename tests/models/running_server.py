@@ -1,13 +1,29 @@
 """The fault server in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
+
+# What a run of a model operator imports.
+_WARM: Final = (
+    "aiohttp",
+    "dagster_dataops.models.batches.batch_api",
+    "dagster_dataops.models.batches.batch_delivery",
+    "dagster_dataops.models.calls.client",
+    "dagster_dataops.models.calls.transports",
+    "dagster_dataops.models.llm_operator",
+    "dagster_dataops.models.model_session",
+    "dagster_dataops.models.replies.reply_store",
+    "dagster_dataops.pipelines.local_run",
+)
 
 
 class RunningServer:
@@ -59,6 +75,16 @@ class RunningServer:
         """End the server at once; its connections break."""
         self._process.kill()
         self._process.wait()
+
+
+def started_script(code: str, folder: Path, *arguments: str) -> StartedProcess:
+    """Start a script that runs a model operator; what it imports is there."""
+    script = folder / "script.py"
+    script.write_text(code)
+    with (folder / "output.txt").open("ab") as output:
+        return warm_interpreter(*_WARM).start(
+            [str(script), *arguments], output.fileno(), folder=folder, environment=os.environ
+        )
 
 
 @contextmanager

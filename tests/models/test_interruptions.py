@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,8 @@ import pytest
 from dagster_dataops import load_replies
 from tests.each import slow_but
 from tests.faults.crashing import HANG_SECONDS, wait_until
-from tests.models.running_server import RunningServer
+from tests.faults.warm_starts import StartedProcess
+from tests.models.running_server import RunningServer, started_script
 from tests.subprocesses import killed_at_exit
 
 CALLS = 4
@@ -38,8 +37,8 @@ Steps(model="rule", _max_workers=20, _concurrency_mode=sys.argv[3])(
 """
 
 
-def started(server: RunningServer, root: Path, mode: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, server.address, str(root), mode])
+def started(server: RunningServer, root: Path, mode: str) -> StartedProcess:
+    return started_script(SCRIPT, root, server.address, str(root), mode)
 
 
 def wait_for_answers(server: RunningServer, number: int) -> None:

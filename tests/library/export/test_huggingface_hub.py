@@ -4,7 +4,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,8 @@ from dagster_dataops.errors import DataOpsError, DefinitionError, MissingExtraEr
 from dagster_dataops.foundation.concurrency.retrying import Backoff
 from tests.datasets.exporters.folders import names_in
 from tests.faults.cases import paired
+from tests.faults.crashing import alive, wait_until
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.hub_server import Hub, running, use
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -372,11 +373,24 @@ def test_a_wrong_token_is_told_without_the_token(hub, tmp_path, monkeypatch):
     assert names_in(tmp_path) == ["results"]
 
 
+WARM = (
+    "dagster_dataops.library.export.hub_push",
+    "dagster_dataops.pipelines.local_run",
+    "huggingface_hub.hf_api",
+    "pytest",
+    "tests.hub_server",
+)
 CODE = """
-import sys
+import os, sys
 from pathlib import Path
+
+import pytest
+from tests.hub_server import Hub, use
 from dagster_dataops import JsonlDataset, config, data, pipeline
 
+hub = Hub()
+hub.endpoint = os.environ["HF_ENDPOINT"]
+use(hub, pytest.MonkeyPatch())
 config.data_process_path = sys.argv[1]
 with pipeline("corpus") as ppl:
     ppl.clean = data.text.Normalize()
@@ -386,7 +400,7 @@ ppl.materialize(Path(sys.argv[1]) / "input.jsonl")
 
 
 def killing(
-    call: str, number: int, hub: Hub, process: list[subprocess.Popen], *, done: bool
+    call: str, number: int, hub: Hub, process: list[StartedProcess], *, done: bool
 ) -> Callable[[str, str], Any]:
     """Return a fault that kills the process in a call, before it gets the answer."""
     calls = iter(range(1, 1000))
@@ -396,8 +410,8 @@ def killing(
         if done:
             handler.reply = handler.raw = lambda *_: None  # nobody hears of it
             handler.again()
-        process[0].send_signal(signal.SIGKILL)
-        process[0].wait()
+        os.kill(process[0].pid, signal.SIGKILL)
+        wait_until(lambda: not alive({process[0].pid}), 60, "the end of the process")
 
     def fault(_: str, path: str) -> Any:
         return killed if call in path and next(calls) == number else None
@@ -420,13 +434,22 @@ def killing(
 def test_a_push_that_is_killed_is_finished_by_the_next(hub, tmp_path, call, number, done):
     lines = [json.dumps(one) + "\n" for one in RECORDS]
     (tmp_path / "input.jsonl").write_text("".join(lines))
-    environment = {**os.environ, "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1"}
-    process: list[subprocess.Popen] = []
+    script = tmp_path / "script.py"
+    script.write_text(CODE)
+
+    def start() -> StartedProcess:
+        return warm_interpreter(*WARM).start(
+            [str(script), str(tmp_path)],
+            2,
+            folder=tmp_path,
+            environment={**os.environ, "HF_ENDPOINT": hub.endpoint},
+        )
+
+    process: list[StartedProcess] = []
     hub.fault = killing(call, number, hub, process, done=done)
-    command = [sys.executable, "-c", CODE, str(tmp_path)]
-    process.append(subprocess.Popen(command, env=environment))
+    process.append(start())
     assert process[0].wait() == -signal.SIGKILL
-    subprocess.run(command, env=environment, check=True)
+    assert start().wait() == 0
 
     assert pushed_rows(hub) == RECORDS
     assert commits(hub) == 1

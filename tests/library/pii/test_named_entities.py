@@ -7,7 +7,7 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, MissingExtraError
-from tests.library.adversarial import survives
+from tests.library.adversarial import LENGTH, survives
 
 TEXT = "Ann Lee met Bob in Paris."
 FOUND = [
@@ -49,9 +49,9 @@ def test_entities_are_masked_or_reported(model: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.cpu_timeout(300)
+@pytest.mark.cpu_timeout(12)  # a 25th of the usual bound, for a fifth of the length
 def test_hostile_texts_cost_linear_time_and_raise_nothing(model: Path) -> None:
-    survives(data.pii.Entities(model, mode="both").forward)
+    survives(data.pii.Entities(model, mode="both").forward, longest=LENGTH // 5)
 
 
 def test_places_are_right_after_long_runs_and_lone_surrogates(model: Path) -> None:

@@ -4,8 +4,6 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,9 @@ from dagster_dataops import (
 )
 from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from tests.faults.crashing import HANG_SECONDS, wait_until
+from tests.faults.warm_starts import StartedProcess
 from tests.models.odd_server import Answer, Sent, chat_reply, odd_server
-from tests.models.running_server import RunningServer
+from tests.models.running_server import RunningServer, started_script
 from tests.subprocesses import killed_at_exit
 
 RECORDS = 30
@@ -148,14 +147,17 @@ def test_a_run_that_waits_ends_when_it_is_stopped_and_a_later_one_collects(
 ):
     server.reset(batches="in_progress")
     script = SCRIPT.replace('delivery="batch"', 'delivery="batch", wait="step"')
-    command = [sys.executable, "-c", script, server.address, str(tmp_path)]
-    with killed_at_exit(subprocess.Popen(command, stderr=subprocess.DEVNULL)) as process:
+
+    def start() -> StartedProcess:
+        return started_script(script, tmp_path, server.address, str(tmp_path))
+
+    with killed_at_exit(start()) as process:
         wait_until(lambda: server.stats()["batches"] >= 3, 60, "the batches")
         process.send_signal(signal.SIGINT)
         assert process.wait(HANG_SECONDS) != 0
 
     server.finish()
-    assert subprocess.run(command, check=False).returncode == 0
+    assert start().wait() == 0
     assert server.stats()["batches"] == 3
 
 
@@ -266,8 +268,8 @@ def held(server: RunningServer) -> bool:
     return bool(server.stats()["held"])
 
 
-def run(server: RunningServer, root: Path) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, server.address, str(root)])
+def run(server: RunningServer, root: Path) -> StartedProcess:
+    return started_script(SCRIPT, root, server.address, str(root))
 
 
 @pytest.mark.slow

@@ -3,11 +3,12 @@
 import dataclasses
 import datetime
 import functools
+import importlib
 import importlib.util
 import itertools
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -46,7 +47,17 @@ class Model(Operational):
 
 
 @pytest.fixture
-def options(registry: OperatorRegistry) -> Callable[..., str]:
+def _quick_digests(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hash hidden values once: the rounds that make a guess expensive take a fifth of a second."""
+    module: Any = importlib.import_module("dagster_dataops.foundation.hashing.guarded_digest")
+    monkeypatch.setattr(module, "_ROUNDS", 1)
+    module._stretched.cache_clear()
+    yield
+    module._stretched.cache_clear()
+
+
+@pytest.fixture
+def options(registry: OperatorRegistry, _quick_digests: None) -> Callable[..., str]:
     """Return the digest of options as given to an operator that takes any, by keyword."""
 
     @registry("data.spec")

@@ -42,6 +42,7 @@ from dagster_dataops.pipelines.local_run import plain_context
 from dagster_dataops.pipelines.tracing.crude_origins import CrudeFile, crude_files
 from dagster_dataops.pipelines.tracing.trail import Place
 from tests.command_line import main
+from tests.faults.cases import cases
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, wait_until
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.nodes import NodeFolder, OperatorExecutor
@@ -161,7 +162,7 @@ def test_200_records_of_a_pipeline_with_every_kind_are_traced_both_ways(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", range(100, cases(108, campaign=140)))
 def test_traces_after_kills_are_those_of_a_reference_interpreter(tmp_path, seed):
     every = seed % 2 == 0
     plan = Plan.draw(seed, every=every)
@@ -178,7 +179,7 @@ def test_traces_after_kills_are_those_of_a_reference_interpreter(tmp_path, seed)
                 wait_until(lambda p=process.pid: not alive_in_session(p), 10, "its end")
     with killed_at_exit(start(tmp_path, seed)) as process:
         assert process.wait(HANG_SECONDS) == 0, (tmp_path / "output.txt").read_text()
-    Comparison(tmp_path, plan).check_some(seed, 5)
+    Comparison(tmp_path, plan).check_some(seed, cases(2, campaign=5))
 
 
 def start(home: Path, seed: int) -> StartedProcess:
