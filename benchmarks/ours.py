@@ -28,19 +28,29 @@ from benchmarks import operators
 from benchmarks.processes import cpu_seconds, peak_memory, tree
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import chain, config, data, data_register, pipeline
+from dagster_dataops.checkpoints.publish import cleanup, other_versions
+from dagster_dataops.execution import executor, input_facts, unchanged_result
 from dagster_dataops.execution.agent_pool import Command, Instruction, Said
 from dagster_dataops.execution.cluster.local_cluster import (
     LocalCluster,
     SubprocessAgent,
     SubprocessAgents,
 )
-from dagster_dataops.execution.runners import record_runner
+from dagster_dataops.execution.runners import concat_inputs, record_runner
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workplaces import asynchronous, processes, single, threads
+from dagster_dataops.foundation.hashing import code_parts
+from dagster_dataops.operators.definition import shown_options
+from dagster_dataops.pipelines import local_run
+from dagster_dataops.pipelines.graph import source_check
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 # Modules that a run imports when it needs them; imported here, like the modules of the ideal.
-LATE = (asynchronous, processes, single, threads, record_runner)
+LATE = (
+    *(asynchronous, processes, single, threads, record_runner, concat_inputs),
+    *(local_run, source_check, executor, input_facts, unchanged_result),
+    *(cleanup, other_versions, code_parts, shown_options),
+)
 
 for function in (
     *operators.EIGHT,
