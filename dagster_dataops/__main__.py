@@ -182,14 +182,14 @@ def _printed(result: _Json, options: argparse.Namespace) -> str:
 
 
 def _root(text: str | None) -> Path:
-    """Return the root of the results; of a URL the working copy."""
+    """Return the root of the results; for a URL its working copy."""
     if not text:
         return config.data_process_path
     return root_setting("--root", text, config.storage_options).path
 
 
 def _folder(text: str, root: str | None) -> Path:
-    """Return the folder as given, of a URL the working copy, or below the root of the results."""
+    """Return the folder as given or below the root of the results; for a URL its working copy."""
     if is_url(text):
         return folder_at(text).path
     if root is None and Path(text).expanduser().exists():

@@ -299,6 +299,26 @@ class FakeStore(ResultStore):
                     self.objects.pop(key, None)
 
 
+class KilledError(BaseException):
+    """The process ended."""
+
+
+def killed_at(store: FakeStore, number: int, *, answered: bool) -> FakeStore:
+    """Return the store for a process that ends at a request, perhaps after it was carried out."""
+    left = [number]
+
+    @contextmanager
+    def request() -> Iterator[None]:
+        left[0] -= 1
+        if left[0] < 0 and not answered:
+            raise KilledError
+        yield
+        if left[0] < 0:
+            raise KilledError
+
+    return store.seen_by(request)
+
+
 class FakeUpload(Upload):
     """An upload; each part is a request."""
 

@@ -51,7 +51,7 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
 
 
 def imported(module: str) -> ModuleType:
-    """Return a module; the garbage collector looks rarely at the objects of a new one."""
+    """Import a module, and keep its objects out of most garbage collections."""
     if module in sys.modules:
         return import_module(module)  # it waits for another thread that imports it
     with objects_that_stay():

@@ -1,4 +1,4 @@
-"""`frozen`: dataclasses whose fields type checkers alone protect from changes."""
+"""`frozen`: dataclasses whose fields only type checkers protect from changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -69,7 +69,7 @@ class BucketClaim(FolderLock, Claim):
             self._segments: dict[Path, SentSegments] = {}
             self._drafts: dict[Path, UploadedDraft] = {}
             self._inputs: set[str] = set()  # the keys of those that were sent
-            self._objects = ObjectJournal(place.written, place.key, run)
+            self._objects = ObjectJournal(place.writable, place.key, run)
             self._seen = place.fetch(whole=False)
             while not self._restore():
                 before, self._seen = self._seen, place.fetch(whole=False)
@@ -99,7 +99,7 @@ class BucketClaim(FolderLock, Claim):
         known = self._segments.get(folder)
         if known is None:
             known = self._segments[folder] = SentSegments(
-                folder, self._place.written, self._check_held
+                folder, self._place.writable, self._check_held
             )
         return known
 
@@ -113,11 +113,11 @@ class BucketClaim(FolderLock, Claim):
         """Return the writer of the journal of a checkpoint; it sends each entry to the store."""
         known = path.parent in self._known
         segments = self.segments(path.parent)
-        return ShippedJournal(path, self._objects, self._place.written, segments, known=known)
+        return ShippedJournal(path, self._objects, self._place.writable, segments, known=known)
 
     @override
     def journal_of_stage(self, path: Path) -> JournalWriter:
-        segments = SentSegments(path.parent, self._place.written, self._check_held)
+        segments = SentSegments(path.parent, self._place.writable, self._check_held)
         return StageJournal(path, self._objects, segments)
 
     @override
@@ -136,11 +136,11 @@ class BucketClaim(FolderLock, Claim):
         return (file, str(digest)) if file and digest else None
 
     def _take(self, folder: Path, piece: Piece, digest: str) -> bool:
-        """Let a file of a checkpoint be the published result.
+        """Use the published result as a file of a checkpoint.
 
         Returns:
-            Whether it is. Not if a result with another digest is published, or if objects with its
-            bytes are missing.
+            Whether it is used. It is not if its digest is another one, or if objects with its bytes
+            are missing.
         """
         place = self._place
         file, present = self._lines or ({"size": 0}, "")
@@ -181,7 +181,7 @@ class BucketClaim(FolderLock, Claim):
             with (
                 opened(path) as source,
                 storage(path, "send it to the bucket"),
-                uploading(self._place.written, key, size_of(source)) as upload,
+                uploading(self._place.writable, key, size_of(source)) as upload,
             ):
                 for block in read_blocks(source, COPY_BYTES):
                     upload.write(block)
@@ -193,7 +193,7 @@ class BucketClaim(FolderLock, Claim):
         self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
     ) -> JsonlWriter:
         key = self._place.version_key(self._version, path)
-        store = self._place.written
+        store = self._place.writable
         if not store.shared:
             return JsonlWriter(path)
         stays = not is_compressed(path.name)
@@ -238,7 +238,7 @@ class BucketClaim(FolderLock, Claim):
         )
         for path, draft in in_bucket.items():
             if draft.parts is not None and not draft.uploaded:
-                place.written.put(draft.key, draft.parts.to_bytes())
+                place.writable.put(draft.key, draft.parts.to_bytes())
             size = draft.stored_bytes if draft.parts is None else draft.size_bytes
             facts = {"key": draft.key, "size": size, "modified_ns": draft.modified_ns}
             stored[path.relative_to(place.folder).as_posix()] = facts
@@ -260,6 +260,6 @@ class BucketClaim(FolderLock, Claim):
         with suppress(StorageError):  # the next publication deletes what is left
             used = place.objects_in_use(head)
             drafts = {draft.key for draft in self._drafts.values() if draft.uploaded}
-            place.written.remove(sorted(drafts - used))  # the result had their bytes already
+            place.writable.remove(sorted(drafts - used))  # the result had their bytes already
             place.remove_replaced(seen, used, objects.first)
             objects.remove_before(commit, used)

@@ -83,13 +83,13 @@ class Claim(ABC):
         return location
 
     def take_result(self, path: Path) -> bool:  # noqa: ARG002
-        """Let a new segment of a checkpoint be the published result, which stays where it is.
+        """Use the published result as a new segment of a checkpoint, without a copy.
 
         Args:
             path: Of the segment; its folder is that of the checkpoint.
 
         Returns:
-            Whether it is; else the result must be copied there.
+            Whether it is used; if not, the caller copies the result there.
 
         Raises:
             StorageError: The store cannot be read.

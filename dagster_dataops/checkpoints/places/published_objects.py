@@ -97,7 +97,7 @@ class PublishedObjects:
 
     @cached_property
     def store(self) -> ResultStore:
-        """The store of the bucket, to read from it: that needs no right to write.
+        """The store of the bucket, for reading: no right to write is needed.
 
         Raises:
             StoreRefusedError: It cannot be reached.
@@ -105,8 +105,8 @@ class PublishedObjects:
         return reading(self.bucket)
 
     @cached_property
-    def written(self) -> ResultStore:
-        """The store of the bucket, to write to it. The first use in a process is a check.
+    def writable(self) -> ResultStore:
+        """The store of the bucket, for writing. The first use in a process checks it.
 
         Raises:
             StoreRefusedError: It cannot be reached, lacks a feature that results need, or refuses
@@ -306,7 +306,7 @@ class PublishedObjects:
             if source.is_dir():
                 entries[name] = {"key": "", "size": 0, "modified_ns": 0}
                 continue
-            self.written.upload(key, source)
+            self.writable.upload(key, source)
             size, modified_ns = status.st_size, status.st_mtime_ns
             entries[name] = {"key": key, "size": size, "modified_ns": modified_ns}
         return entries
@@ -337,7 +337,7 @@ class PublishedObjects:
                 key = f"{self.key}/{path.relative_to(self.folder).as_posix()}"
                 status = self.store.status(key)
                 if status is None or status.size != path.stat().st_size:
-                    self.written.upload(key, path)
+                    self.writable.upload(key, path)
 
     def replace_head(
         self, manifest: bytes, files: Mapping[str, Any], commit: int, seen: NodeHead | None
@@ -356,7 +356,7 @@ class PublishedObjects:
         content = {**orjson.loads(manifest), _HOME: {"commit": commit, "files": dict(files)}}
         before = None if seen is None else seen.version
         try:
-            version = self.written.replace(self._head_key, _dumped(_with_mark(content)), before)
+            version = self.writable.replace(self._head_key, _dumped(_with_mark(content)), before)
         except ConflictError:
             raise self._lost("publish the result") from None
         head = NodeHead(content, version)
@@ -364,7 +364,7 @@ class PublishedObjects:
             if "/" in name and name.endswith(MANIFEST):  # of a named output
                 folder = name.rpartition("/")[0]
                 up = os.path.relpath(f"{self.name}{MANIFEST}", folder)
-                self.written.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
+                self.writable.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
         return head
 
     def check_head(self, seen: NodeHead | None) -> None:
@@ -446,7 +446,7 @@ class PublishedObjects:
         if status is None:
             raise ResultMissingError(f"{self.store.url}/{key}", "the store has no such object")
         digest = xxhash.xxh3_128()
-        with uploading(self.written, target, status.size) as upload:
+        with uploading(self.writable, target, status.size) as upload:
             for block in joined.read_on(key, 0, status.size, status.version):
                 digest.update(block)
                 upload.write(block)
@@ -494,7 +494,7 @@ class PublishedObjects:
             number = name.removeprefix(f"{self.key}/{VERSIONS}/").split("-")[0]
             if number.isdecimal() and int(number) < first:
                 old.add(name)
-        self.written.remove(sorted(old - used))
+        self.writable.remove(sorted(old - used))
 
 
 def _is_there(path: Path, file: Mapping[str, Any]) -> bool:

@@ -101,7 +101,7 @@ class SentSegments(Segments):
             object is missing: the other run deletes them after it has published.
 
     Attributes:
-        taken: The published result that is one of the files, see `take`.
+        taken: The published result, if it is one of the files; see `take`.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class SentSegments(Segments):
         self._free_if_many()
 
     def take(self, piece: Piece, digest: str, pieces: Iterable[tuple[str, int, int]]) -> bool:
-        """Note that a file is the published result, whose bytes stay in the objects of that.
+        """Use the published result as a file; its bytes stay in their objects.
 
         Args:
             piece: The whole file. It is on this machine, too, if it exists.
@@ -141,7 +141,7 @@ class SentSegments(Segments):
             pieces: Key, offset and length of each of its pieces in the store, in order.
 
         Returns:
-            Whether it is; not if pieces are missing.
+            Whether all pieces are there; if not, the file is not used.
         """
         at, file = 0, _SentFile()
         for key, place, length in pieces:

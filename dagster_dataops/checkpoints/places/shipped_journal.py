@@ -237,8 +237,8 @@ def restore(
         after: The number of the latest publication.
         folder: The folder of the checkpoints in the working copy.
         segments_of: Return the segments of a checkpoint, which learn where their outputs are.
-        take: Let a file of a checkpoint be the published result with a digest, as far as the store
-            has it; return whether it has it.
+        take: Use the published result with a digest as a file of a checkpoint; return whether the
+            store has it.
 
     Returns:
         Whether no entry was missing, and no object with outputs.
@@ -280,7 +280,7 @@ def _objects_in(head: Mapping[str, Any], url: str) -> list[SentObject]:
         raise PathEscapeError(url, head["data"])
     try:
         for name, start, end, *rest in head.get("pieces") or ():
-            key, digest = rest + [head["data"], ""][len(rest) :]
+            key, digest = _named(rest, head["data"])
             _check_piece(name, start, end, key, url)
             piece = Piece(name, start, end)
             if key == PUBLISHED or digest:
@@ -294,6 +294,19 @@ def _objects_in(head: Mapping[str, Any], url: str) -> list[SentObject]:
         reason = "the entry of the journal is damaged"
         raise StorageError(url, "restore the checkpoint", reason) from None
     return list(objects.values())
+
+
+def _named(values: list[Any], usual: str) -> tuple[Any, Any]:
+    """Return the last two values of a piece: the name of its object, and a digest.
+
+    Args:
+        values: None, the name, or both.
+        usual: The name if there is none.
+    """
+    if len(values) < 2:
+        return (values[0] if values else usual), ""
+    name, digest = values
+    return name, digest
 
 
 def _check_digest(key: str, digest: object) -> None:

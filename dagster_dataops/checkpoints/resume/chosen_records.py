@@ -407,7 +407,7 @@ class _Seed:
                 failed = _failed_span(outcomes[0], self._source(source), self._parts)
                 batch.add([(None, failed)])
         elif not self._result.manifest.mapped or any(again):
-            replaced = entry.span.start if self._result.manifest.mapped else -1
+            replaced = entry.span.start if self._result.manifest.mapped else None
             batch.add(_stretches(entry, outcomes, again, self._source(source)), replaced)
 
     def _source(self, source: Readable) -> Readable | None:
@@ -491,7 +491,7 @@ class _ResultSpan(NamedTuple):
 
 
 class _SpanRun(NamedTuple):
-    """Spans whose outputs lie one after the other: in a segment, from a place on."""
+    """Spans whose outputs follow one another in a segment, from an offset on."""
 
     segment: int
     offset: int
@@ -501,7 +501,7 @@ class _SpanRun(NamedTuple):
 
 @dataclass
 class _Batch:
-    """Spans on their way to the journal.
+    """Spans that are not in the journal yet.
 
     Attributes:
         journal: The journal.
@@ -519,14 +519,16 @@ class _Batch:
     size: int = 0
     end: tuple[int, int] | None = None
 
-    def add(self, parts: Iterable[tuple[int | None, FinishedSpan]], replaced: int = -1) -> None:
-        """Add spans that stay.
+    def add(
+        self, parts: Iterable[tuple[int | None, FinishedSpan]], replaced: int | None = None
+    ) -> None:
+        """Add spans of records that are not chosen.
 
         Args:
             parts: Each with the place of its output in the published result; ``None`` for none.
-            replaced: The start of the span of the map that they replace; -1 for none.
+            replaced: The start of the span of the map that they replace, if any.
         """
-        if replaced >= 0:
+        if replaced is not None:
             self.starts.append(replaced)
             self.size += 1
         for at, (span, output, errors, notes) in parts:

@@ -39,8 +39,9 @@ class BucketVersions:
     def _heads(self) -> KeptHeads:
         return KeptHeads(self._objects.store, self._objects.key)
 
-    def _written_heads(self) -> KeptHeads:
-        return KeptHeads(self._objects.written, self._objects.key)
+    @property
+    def _writable_heads(self) -> KeptHeads:
+        return KeptHeads(self._objects.writable, self._objects.key)
 
     def numbers(self) -> list[int]:
         """Return the numbers of the versions, the oldest first."""
@@ -102,7 +103,7 @@ class BucketVersions:
         """
         head = self._objects.head()
         if head is not None:
-            self._written_heads().add(head.content)
+            self._writable_heads.add(head.content)
         return False
 
     def remove(self, numbers: Iterable[int]) -> None:
@@ -114,9 +115,9 @@ class BucketVersions:
         removed = list(numbers)
         if not removed:
             return
-        keys = self._written_heads().remove(removed)
+        keys = self._writable_heads.remove(removed)
         used = self._objects.objects_in_use(self._objects.head())
-        self._objects.written.remove(sorted(keys - used))
+        self._objects.writable.remove(sorted(keys - used))
         for number in removed:
             shutil.rmtree(self._folder.path / HISTORY / str(number), ignore_errors=True)
 

@@ -141,9 +141,10 @@ class FileOfMachine(_ContentFile):
 
 
 class MadeFile(FileOfMachine):
-    """A file that an operator made. It may be written again while it is read: with the same bytes.
+    """A file that an operator made, named by the digest of its content.
 
-    Its name tells its content; the digest of the reference is checked.
+    Another worker may write it again while it is read, with the same bytes: that is no change. The
+    content is checked by the digest of the reference, if that has one.
     """
 
     @override
@@ -219,7 +220,7 @@ class ObjectOfStore(OpenedFile):
 
 
 class MadeObject(ObjectOfStore):
-    """An object that an operator made. It is opened anew if it was written again: see `MadeFile`.
+    """An object that an operator made; see `MadeFile`. If it was written again, it is opened anew.
 
     Many stores give each new object another version, also one with the same bytes.
     """

@@ -80,7 +80,7 @@ class AgentState:
 
     @property
     def least_lease(self) -> int:
-        """The bytes of the smallest lease: of smaller ones it would wait for the next."""
+        """The smallest lease in bytes: after a smaller one the agent would wait for the next."""
         seconds = self.last_message_at - self._since
         return int(self.finished_bytes / seconds * _LEAST_LEASE_SECONDS) if seconds else 0
 

@@ -92,7 +92,7 @@ _CLIENT: Final = frozenset(
         "user_agent",
     }
 )
-"""Options of connections, which obstore takes apart from those of the store."""
+"""Options of connections: obstore takes them as ``client_options``."""
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
 _NOT_ALLOWED: Final = "403 Forbidden"
@@ -115,7 +115,7 @@ _REMEDIES: Final = (
         ),
     ),
 )
-"""What to do, and the signs of it in the messages of S3, GCS and Azure."""
+"""What to do, and the texts in messages of S3, GCS and Azure that call for it."""
 _RIGHTS: Final = {
     "write": "the credentials need the right to write objects there (`s3:PutObject` on S3)",
     "upload": "the credentials need the right to write objects there (`s3:PutObject` on S3)",
@@ -124,7 +124,7 @@ _RIGHTS: Final = {
     "list": "the credentials need the right to list objects there (`s3:ListBucket` on S3)",
     "delete": "the credentials need the right to delete objects there (`s3:DeleteObject` on S3)",
 }
-"""By the first word of an action."""
+"""The missing right, by the first word of the action of a `StorageError`."""
 _NO_ANSWER: Final = "nothing answers there; check the address (`endpoint`) and the server"
 _NO_PARTS: Final = "files of 32 MB and more need a store that takes uploads in parts (multipart)"
 _FACTS: Final = (r"<Code>([^<]{1,100})<", r"<Message>([^<]{1,300})")
@@ -535,11 +535,13 @@ def _status(error: BaseException | None) -> str:
     """Return the HTTP status in the message of an error; empty if the store did not answer."""
     message = str(error)
     status = re.search(r"status code: (\d+[ \w]*)", message)
-    return status[1].strip() if status else "NotImplemented" * ("NotImplemented" in message)
+    if status:
+        return status[1].strip()
+    return "NotImplemented" if "NotImplemented" in message else ""
 
 
 def _remedy(message: str) -> str:
-    """Return what to do about an answer that tells it by its code; else an empty text."""
+    """Return what to do about an answer with a known code; empty for other answers."""
     return next((text for text, signs in _REMEDIES if any(sign in message for sign in signs)), "")
 
 
@@ -569,7 +571,7 @@ def _reason(error: BaseException, action: str = "") -> str:
     facts = [status, *(m[1] for m in (re.search(find, message) for find in _FACTS) if m)]
     reason = f"the store answered {', '.join(facts)}"
     if retries := re.search(r", after (\d+) retries", message):
-        reason += f", after {retries[1]} attempts"
+        reason += f", after {retries[1]} retries"
     remedy, kind = _remedy(message), action.split(" ", maxsplit=1)[0]
     if not remedy and status == _NOT_ALLOWED:
         remedy = _RIGHTS.get(kind, "")

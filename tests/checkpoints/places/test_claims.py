@@ -26,7 +26,14 @@ from tests.journals import (
     fresh,
 )
 from tests.nodes import Manifest, NodeFolder, draft_of, existing, published
-from tests.object_stores import FakeStore, Request, keep_at_most, machine
+from tests.object_stores import (
+    FakeStore,
+    KilledError,
+    Request,
+    keep_at_most,
+    killed_at,
+    machine,
+)
 
 FINGERPRINT = RunFingerprint("6", "op", "options", "code", "input")
 PIECES = [b'{"n":0}\n', b'{"n":1}\n', b'{"n":2}\n']
@@ -39,10 +46,6 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Let results be small, or so large that this machine keeps no byte that the bucket has."""
     if request.param == "large":
         keep_at_most(monkeypatch, outputs=0, result=0)
-
-
-class KilledError(BaseException):
-    """The process ended."""
 
 
 def run(folder: NodeFolder, name: str, pieces: list[bytes] = PIECES) -> bytes:
@@ -237,19 +240,8 @@ def test_the_result_is_never_a_mixture_of_two_runs(tmp_path):
 @pytest.mark.parametrize("killed", range(18))
 def test_a_run_that_is_killed_at_any_request_is_finished_by_the_next(tmp_path, killed, answered):
     store = FakeStore()
-    left = [killed]
-
-    @contextmanager
-    def request() -> Iterator[None]:
-        left[0] -= 1
-        if left[0] < 0 and not answered:
-            raise KilledError
-        yield
-        if left[0] < 0:
-            raise KilledError
-
     with suppress(KilledError):
-        run(node(tmp_path / "one", store.seen_by(request)), "first")
+        run(node(tmp_path / "one", killed_at(store, killed, answered=answered)), "first")
 
     assert run(node(tmp_path / "two", store), "second") == WHOLE
     assert published_bytes(tmp_path / "three", store) == WHOLE

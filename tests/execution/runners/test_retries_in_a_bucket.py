@@ -3,7 +3,7 @@
 import math
 import posixpath
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,14 @@ from tests.execution.helpers import run as run_node
 from tests.execution.helpers import write_input
 from tests.faults.cases import cases
 from tests.nodes import NodeFolder, ResumePolicy, Root
-from tests.object_stores import FakeStore, keep_at_most, leave_short_parts, machine
+from tests.object_stores import (
+    FakeStore,
+    KilledError,
+    keep_at_most,
+    killed_at,
+    leave_short_parts,
+    machine,
+)
 
 RECORDS = [{"n": n, "text": "é" * (1000 + n % 50)} for n in range(120)]
 FAILED = [n for n in range(120) if n % 11 == 3]
@@ -258,26 +265,6 @@ def test_parts_that_would_be_tiny_become_one_object(go_on, store, source, expect
     assert lists(store) == []
     assert left_over(store) == set()
     assert files(go_on()) == expected
-
-
-class KilledError(BaseException):
-    """The process ended."""
-
-
-def killed_at(store: FakeStore, number: int, *, answered: bool) -> FakeStore:
-    """Return the store for a process that ends at a request, perhaps after it was carried out."""
-    left = [number]
-
-    @contextmanager
-    def request() -> Iterator[None]:
-        left[0] -= 1
-        if left[0] < 0 and not answered:
-            raise KilledError
-        yield
-        if left[0] < 0:
-            raise KilledError
-
-    return store.seen_by(request)
 
 
 @pytest.mark.parametrize("large", [False, True])
