@@ -67,15 +67,29 @@ class DescribedColumns:
         Texts of the option precede those of docstrings, and texts of a node those of the nodes
         before it. A column that an operator only reads keeps the text of the node that made it.
         """
+        name = result.partition(".")[0]
+        if name not in self._earlier:
+            self._earlier[name] = self._texts_before(name)
+        documented, inherited = self._earlier[name]
+        if operator is not None:
+            documented = dict(documented)
+            _add(documented, operator)
+        return {**documented, **inherited, **self.common, **self.of_result(result)}
+
+    @cached_property
+    def _earlier(self) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
+        """The texts of the nodes before a node, by its name; each run asks for them again."""
+        return {}
+
+    def _texts_before(self, name: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the texts of docstrings and of the option for the nodes before a node."""
         documented: dict[str, str] = {}
         inherited: dict[str, str] = dict(self.by_node.get(SOURCE, {}))
-        for node in self._before(result.partition(".")[0]):
+        for node in self._before(name):
             _add(documented, node.operator)
             for output in node.results:
                 inherited |= self.of_result(output)
-        if operator is not None:
-            _add(documented, operator)
-        return {**documented, **inherited, **self.common, **self.of_result(result)}
+        return documented, inherited
 
     def is_last(self, name: str) -> bool:
         """Whether no other node takes a result of a node."""

@@ -8,7 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
 from dagster_dataops.assets.runtime.external.external_call import external_call
 from dagster_dataops.assets.runtime.messenger import Messenger
-from dagster_dataops.assets.runtime.observations import observations_of
+from dagster_dataops.assets.runtime.observations import Observations
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
@@ -29,7 +29,7 @@ def attempt_context(
     """Return what the executor knows of an attempt in a step."""
     root = dataops.results_root
     messenger = Messenger()
-    observations = observations_of(context, root, folder)
+    observations = Observations(context, root, folder)
     continued, unreported = (
         continued_runs(context),
         unreported_in(context, root, folder),

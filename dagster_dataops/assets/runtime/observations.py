@@ -28,14 +28,15 @@ class Observations:
 
     The intervals grow, because the length of the run is unknown. The last of the 20 is reserved
     for the end of the run. It is made if there were others, so that the page shows the final state.
+
+    They are of the asset whose files are in ``folder``; of several results of one operator, of the
+    first one. An op has none.
     """
 
-    def __init__(
-        self, context: dg.AssetExecutionContext, key: dg.AssetKey, partition: str | None
-    ) -> None:
+    def __init__(self, context: StepContext, root: Root, folder: NodeFolder) -> None:
         self._context = context
-        self._key = key
-        self._partition = partition
+        self._root = root
+        self._folder = folder
         self._pace = LogPace(_FIRST_SECONDS, _GROWTH, longest_seconds=float("inf"))
         self._reports = 0
 
@@ -52,11 +53,11 @@ class Observations:
 
     def log(self, state: ProgressState, seconds: float) -> None:
         """Log an observation."""
-        self._context.log_event(
-            dg.AssetObservation(
-                self._key, partition=self._partition, metadata=progress_metadata(state, seconds)
+        for key, partition in assets_in(self._context, self._root, self._folder)[:1]:
+            metadata = progress_metadata(state, seconds)
+            self._context.log_event(
+                dg.AssetObservation(key, partition=partition, metadata=metadata)
             )
-        )
 
 
 def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
@@ -69,17 +70,6 @@ def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
         done = min(int(state.share * _BAR_CHARACTERS), _BAR_CHARACTERS)
         text = f"{'█' * done}{'░' * (_BAR_CHARACTERS - done)} {text}"
     return {PROGRESS: text}
-
-
-def observations_of(context: StepContext, root: Root, folder: NodeFolder) -> Observations | None:
-    """Return the observations for the asset of a folder; ``None`` if the step has none there.
-
-    Of several results of one operator the first has the observations.
-    """
-    assets = assets_in(context, root, folder)
-    if not assets or not isinstance(context, dg.AssetExecutionContext):
-        return None
-    return Observations(context, *assets[0])
 
 
 def observe_waiting(

@@ -173,15 +173,17 @@ class _OperatorRun:
 
     def make(self, partition: str | None) -> list[PartitionResult]:
         """Make the results of one partition, or of an operator without partitions."""
-        with self._inputs(self._folder(partition)) as upstream:
+        folder = self._folder(partition)
+        with self._inputs(folder) as upstream:
             for key, source in self.plan.inputs:
                 upstream.add(key, self._parts(source, partition))
-            return self._made_of(upstream, partition)
+            return self._made_of(upstream, folder, partition)
 
-    def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
+    def _made_of(
+        self, upstream: StepInputs, folder: NodeFolder, partition: str | None
+    ) -> list[PartitionResult]:
         texts = partial(self.plan.columns.texts, SOURCE, None)
         files = ExternalFiles(self.plan.inputs, self.dataops, texts)
-        folder = self._folder(partition)
         operator = of_partition(self._with(self._artefacts(partition)), partition)
         output = operator.__dataops__.output
         if output is not None and partition is not None:

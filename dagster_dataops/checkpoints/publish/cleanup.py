@@ -1,6 +1,7 @@
-"""Remove the checkpoints of a published run: rename them at once, delete them in the background.
+"""Remove the checkpoints of a published run: rename them at once, then delete them.
 
-After a crash in between they stay in a separate folder, and the next run deletes it.
+Large or many files are deleted in the background. After a crash in between they stay in a separate
+folder, and the next run deletes it.
 """
 
 import errno
@@ -9,11 +10,15 @@ import shutil
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import deleting
+
+_FEW_FILES: Final = 20
+_FEW_BYTES: Final = 1 << 20
 
 
 def remove_checkpoints(folder: NodeFolder) -> None:
@@ -39,10 +44,27 @@ def remove_checkpoints(folder: NodeFolder) -> None:
 
 
 def delete_removed(folder: NodeFolder) -> None:
-    """Delete in the background the files that this run and earlier runs removed."""
+    """Delete the files that this and earlier runs removed, in the background if that takes time."""
     removed = _removed(folder)
-    if removed.exists():
-        deleting.run(partial(shutil.rmtree, removed, ignore_errors=True))
+    if not removed.exists():
+        return
+    delete = partial(shutil.rmtree, removed, ignore_errors=True)
+    if _is_small(removed):
+        delete()
+    else:
+        deleting.run(delete)
+
+
+def _is_small(removed: Path) -> bool:
+    """Return whether a folder has at most a few small files: a thread would take longer."""
+    files = size = 0
+    with suppress(OSError):  # the background deletion of an earlier run may delete it
+        for where, _, names in os.walk(removed):
+            files += len(names)
+            if files > _FEW_FILES:
+                return False
+            size += sum((Path(where) / name).lstat().st_size for name in names)
+    return size <= _FEW_BYTES
 
 
 def _renamed(checkpoints: Path, removed: Path) -> bool:

@@ -184,8 +184,7 @@ class ExecutionSettings:
 
     def set_values(self) -> dict[str, Any]:
         """Return the settings that are given, by name."""
-        values = {setting.name: getattr(self, setting.name) for setting in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
     def resolved(self, *, asynchronous: bool) -> "ResolvedSettings":
         """Return these settings with every default filled in."""

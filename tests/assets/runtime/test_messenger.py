@@ -349,8 +349,8 @@ def test_a_run_of_any_length_is_observed_at_most_twenty_times(
 ) -> None:
     clock = Clock()
     monkeypatch.setattr("dagster_dataops.execution.progress.time", clock)
-    context: Any = None
-    observations = Observations(context, KEY, None)
+    nothing: Any = None
+    observations = Observations(nothing, nothing, nothing)
     times = []
     for second in range(int(hours * 3600)):
         clock.now = 100.0 + second

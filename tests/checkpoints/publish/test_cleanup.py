@@ -13,25 +13,39 @@ from tests.execution.helpers import node
 from tests.nodes import background, deleting
 
 
-def _with_checkpoints(path: Path, count: int = 2) -> None:
+def _with_checkpoints(path: Path, count: int = 2, size: int = 100) -> None:
     for number in range(1, count + 1):
         folder = node(path).checkpoints / str(number)
         folder.mkdir(parents=True)
-        (folder / "journal").write_bytes(b"x" * 100)
+        (folder / "journal").write_bytes(b"x" * size)
 
 
 def _entries(path: Path) -> list[str]:
     return sorted(entry.name for entry in node(path).path.iterdir())
 
 
-def test_checkpoints_are_moved_at_once_and_deleted_in_the_background(tmp_path: Path) -> None:
-    _with_checkpoints(tmp_path)
+@pytest.mark.parametrize(("count", "size"), [(2, 1 << 20), (21, 1)])
+def test_checkpoints_are_moved_at_once_and_deleted_in_the_background(
+    tmp_path: Path, count: int, size: int
+) -> None:
+    _with_checkpoints(tmp_path, count, size)
+    deleting.latest_id = None
     remove_checkpoints(node(tmp_path))
     assert _entries(tmp_path) == [".removed"]
     assert (node(tmp_path).path / ".removed" / "2" / "journal").exists()
     delete_removed(node(tmp_path))
     deleting.finish()
+    assert deleting.latest_id is not None
     assert _entries(tmp_path) == []
+
+
+def test_few_small_checkpoints_are_deleted_without_a_thread(tmp_path: Path) -> None:
+    _with_checkpoints(tmp_path)
+    deleting.latest_id = None
+    remove_checkpoints(node(tmp_path))
+    delete_removed(node(tmp_path))
+    assert _entries(tmp_path) == []
+    assert deleting.latest_id is None
 
 
 def test_an_empty_folder_of_removed_files_is_replaced(tmp_path: Path) -> None:
@@ -132,7 +146,7 @@ def test_a_sync_does_not_wait_for_a_deletion(
 ) -> None:
     release = threading.Event()
     monkeypatch.setattr(shutil, "rmtree", lambda *given, **named: release.wait(30))
-    _with_checkpoints(tmp_path)
+    _with_checkpoints(tmp_path, size=1 << 20)
     remove_checkpoints(node(tmp_path))
     delete_removed(node(tmp_path))
     background.finish()
