@@ -46,9 +46,9 @@ def ended(record: dict, input_key: str = "text", suffix: str = "!", times: int =
 
 
 @data_register("data.face")
-def swapped(record: dict) -> dict:
-    """Swap upper and lower case."""
-    record["text"] = record["text"].swapcase()
+def turned(record: dict) -> dict:
+    """Put the characters of the text in the opposite order."""
+    record["text"] = record["text"][::-1]
     return record
 
 
@@ -151,7 +151,7 @@ def nodes(given: dict[str, Any]) -> dg.Definitions:
     """Return a chain of operators that change a text, with their usual check."""
     with pipeline("ours") as ppl:
         for number in range(given["nodes"]):
-            ppl.add(f"node_{number}", data.face.swapped(_concurrency_mode=given["mode"]))
+            ppl.add(f"node_{number}", data.face.turned(_concurrency_mode=given["mode"]))
     root = str(Path(given["out"]) / "results")
     return build_definitions(ppl, source=given["source"], resource=DataOpsResource(root=root))
 
@@ -186,7 +186,7 @@ def _read(source: Path, loaded: dict[str, Any]) -> list[dict]:
 def _bare_asset(name: str, before: str | None, source: Path) -> dg.AssetsDefinition:
     @dg.asset(name=name, ins={"before": dg.AssetIn(before)} if before else {})
     def made(**loaded) -> list[dict]:
-        return [swapped(record) for record in _read(source, loaded)]
+        return [turned(record) for record in _read(source, loaded)]
 
     return made
 
@@ -200,7 +200,7 @@ def _checked_asset(name: str, before: str | None, source: Path) -> dg.AssetsDefi
         records, result, failed = _read(source, loaded), [], 0
         for record in records:
             try:
-                result.append(swapped(record))
+                result.append(turned(record))
             except Exception:  # noqa: BLE001 - of any code of a user
                 failed += 1
         yield dg.Output(result, metadata=_metadata(records, result, failed))

@@ -114,9 +114,7 @@ class OperatorExecutor:
             )
         contents = existing(folder.checkpoints, lock.segments)
         attempt.continues = bool(contents)
-        for text in notes_on(folder, contents, keeps=bool(attempt.settings.keep_versions)):
-            attempt.warn(text)
-        contents = [content for content in contents if not content.foreign]
+        contents = _readable(attempt, contents)
         with removed_afterwards(folder.input), attempt.resources:
             check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
@@ -141,6 +139,17 @@ class OperatorExecutor:
             note_if_unchanged(attempt, manifest)
             warn_of_missing(attempt, manifest)
             return _report(attempt, _publish(attempt, manifest))
+
+
+def _readable(
+    attempt: NodeAttempt, contents: Sequence[CheckpointContent]
+) -> list[CheckpointContent]:
+    """Return the checkpoints that this version reads; warn of all that it does not read."""
+    keeps = bool(attempt.settings.keep_versions)
+    for text in notes_on(attempt.folder, contents, keeps=keeps):
+        attempt.unread = True
+        attempt.warn(text)
+    return [content for content in contents if not content.foreign]
 
 
 def _exported(report: RunReport, operator: Operator, folder: NodeFolder) -> RunReport:
@@ -251,7 +260,14 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     claim, checkpoint = attempt.lock, attempt.checkpoint
     settled = attempt.continues or (checkpoint is not None and checkpoint.synced)
     with _keeping_versions(attempt, manifest):
-        return commit(attempt.folder, manifest, claim.publishing, claim.draft, settled=settled)
+        return commit(
+            attempt.folder,
+            manifest,
+            claim.publishing,
+            claim.draft,
+            settled=settled,
+            unread=attempt.unread,
+        )
 
 
 @contextmanager

@@ -36,6 +36,7 @@ class NodeAttempt(Attempt):
         stamps: The states of their files before anything was read.
         read_ns: The time at that moment, in nanoseconds since 1970.
         continues: Whether there are checkpoints of earlier runs.
+        unread: Whether the folder has something that this version does not read.
         start: How the attempt starts.
         checkpoint: The argument of `open_checkpoint`; ``None`` if nothing is settled.
         notes: Log lines for the user.
@@ -51,6 +52,7 @@ class NodeAttempt(Attempt):
     stamps: list[FileState] = field(default_factory=list)
     read_ns: int = 0
     continues: bool = False
+    unread: bool = False
     start: StartDecision = field(init=False)
     checkpoint: Checkpoint | None = None
     notes: list[str] = field(default_factory=list)

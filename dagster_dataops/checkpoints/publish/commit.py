@@ -54,6 +54,7 @@ def commit(
     find_draft: FindDraft = draft_file,
     *,
     settled: bool = True,
+    unread: bool = True,
 ) -> Manifest:
     """Put the drafts in place and remove every checkpoint of the node.
 
@@ -66,13 +67,16 @@ def commit(
         publishing: As `Claim.publishing`.
         find_draft: As `Claim.draft`.
         settled: Whether checkpoints of the node may hold records that survive a power loss.
+        unread: Whether the folder may have something that this version does not read; `notes_on`
+            tells.
 
     Returns:
         The published manifest. If the file in place has the same bytes, it is kept, and the
         manifest has its modification time.
     """
     folder = folder.in_form(manifest.form)
-    keep_other_versions(folder)
+    if unread:
+        keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest, kept = _without_equal_drafts(folder, manifest)
         alone = _has_no_other_draft(folder, manifest, kept)
