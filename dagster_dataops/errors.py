@@ -378,8 +378,8 @@ class StorageError(DataOpsError):
     """Reading or writing a file failed."""
 
     sentence = (
-        "{path}: cannot {action}: {reason}. Records finished so far are kept; "
-        "fix the cause and run again to continue."
+        "{path}: cannot {action}: {reason}. Fix the cause and try again; "
+        "records that a run has finished are kept."
     )
     path: str
     action: str

@@ -67,7 +67,7 @@ def test_a_full_disk_is_a_storage_error_and_settled_work_stays(script: Script, m
     output = script.finish(mode, "150000" if mode == "process" else "300000")
     assert output.startswith("refused:"), output
     assert "File too large" in output
-    assert "Records finished so far are kept" in output
+    assert "records that a run has finished are kept" in output
     assert not (script.folder / "node" / "node_results.jsonl").exists()
     output = script.finish(mode, "0")
     resumed = int(output.split("resumed ")[1])

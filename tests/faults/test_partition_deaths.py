@@ -140,7 +140,7 @@ def test_a_full_disk_in_a_stage_is_a_clear_error_and_the_run_resumes(
                 StorageError, match=r"cannot write: No space left on device"
             ) as told:
                 case.result("full", mode)
-        assert str(told.value).count("run again to continue") == 1
+        assert str(told.value).count("that a run has finished are kept") == 1
         assert not node(tmp_path / "full").result.exists()
     with in_partitions():
         assert case.result("full", mode) == expected

@@ -3,7 +3,7 @@
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 from dagster_dataops.errors import ConfigurationError, MissingExtraError
@@ -64,7 +64,8 @@ def serve(
             webbrowser.open(address)
         settings = uvicorn.Config(app, log_level="warning", server_header=False, lifespan="on")  # type: ignore[arg-type]
         sys.setswitchinterval(_SWITCH_SECONDS)
-        uvicorn.Server(settings).run([listening])
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again after its end
+            uvicorn.Server(settings).run([listening])
     return "ended"
 
 
