@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -40,6 +40,7 @@ from dagster_dataops.datasets.durable_files import make_folder, storage, sync_fo
 from dagster_dataops.datasets.published_files import JOURNAL
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import background
+from dagster_dataops.foundation.frozen import changeable
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 
 
-@dataclass(eq=False, repr=False)
+@changeable
 class CheckpointContent:
     """The content of the journal of a checkpoint.
 
@@ -93,7 +94,7 @@ class CheckpointContent:
     @classmethod
     def read(cls, folder: Path, name: str = JOURNAL) -> "CheckpointContent":
         """Read a journal. Damaged entries are left out; a missing journal is empty."""
-        content = cls(folder, None, [], SpanTable())
+        content = cls(folder=folder, fingerprint=None, attempts=[], table=SpanTable())
         for entry in read_journal(folder / name):
             if isinstance(entry, SpansEntry):
                 content.table.add(entry)
@@ -389,7 +390,7 @@ def folders(folder: Path) -> list[Path]:
 def fresh(folder: Path) -> CheckpointContent:
     """Return the content of a new checkpoint below ``folder``; nothing is written yet."""
     new = folder / str(max(_numbers(folder), default=0) + 1)
-    return CheckpointContent(new, None, [], SpanTable())
+    return CheckpointContent(folder=new, fingerprint=None, attempts=[], table=SpanTable())
 
 
 def _numbers(folder: Path) -> list[int]:

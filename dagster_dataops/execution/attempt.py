@@ -1,14 +1,15 @@
 """Attempt: an operator with its settings, as a workplace runs it."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from dagster_dataops.foundation.frozen import changeable
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.settings import ResolvedSettings
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@changeable
 class Attempt:
     """An operator with its settings, as a workplace runs it.
 

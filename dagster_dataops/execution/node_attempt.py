@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
@@ -17,13 +17,14 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.ticker import Ticker
+from dagster_dataops.foundation.frozen import changeable
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.file_state import FileState
 
 _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@changeable
 class NodeAttempt(Attempt):
     """One run of one operator into one folder; created under the lock of the folder.
 

@@ -1,8 +1,14 @@
-"""`frozen`: dataclasses whose fields only type checkers protect from changes."""
+"""`frozen`, `changeable`: dataclasses of which Python compiles no methods.
+
+A dataclass compiles its methods for each class, which took a sixth of the time in which a process
+starts and runs its first operator. Here classes share them. Use `dataclass` for classes that users
+see, and for objects that are made for each record.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar, dataclass_transform
+from dataclasses import MISSING, Field, dataclass, field, fields
+from operator import attrgetter
+from typing import Any, TypeVar, dataclass_transform
 
 Class = TypeVar("Class")
 
@@ -13,12 +19,81 @@ Class = TypeVar("Class")
 def frozen(*, eq: bool = False, kw_only: bool = True) -> Callable[[type[Class]], type[Class]]:
     """Return a decorator that makes an internal class a dataclass that is never changed.
 
-    The class has no methods that refuse changes, and no ``__repr__``. ``@dataclass(frozen=True)``
-    compiles these for each class, which takes a twelfth of the time in which a process starts and
-    runs its first operator. Use that decorator for classes that users see.
+    Type checkers refuse changes; the class does not. It has no ``__repr__``.
 
     Args:
         eq: Compare the values of two objects, and hash them, in place of their identity.
         kw_only: Fields have to be named when an object is made.
     """
-    return dataclass(repr=False, eq=eq, unsafe_hash=eq, kw_only=kw_only)
+
+    def decorate(cls: type[Class]) -> type[Class]:
+        with_fields = _with_fields(cls, kw_only=kw_only)
+        return _compared(with_fields) if eq else with_fields
+
+    return decorate
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def changeable(cls: type[Class]) -> type[Class]:
+    """Make an internal class a dataclass as `frozen` does, but for type checkers, too."""
+    return _with_fields(cls, kw_only=True)
+
+
+def _with_fields(cls: type[Class], *, kw_only: bool) -> type[Class]:
+    """Make a class a dataclass whose ``__init__`` is the one of this function."""
+    made: Any = dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
+    known = [entry for entry in fields(made) if entry.init]
+    places = [entry.name for entry in known if not entry.kw_only]
+    has_more = hasattr(made, "__post_init__")
+
+    def __init__(self: Any, *values: object, **named: object) -> None:  # noqa: N807
+        if values:
+            named |= _by_name(cls.__name__, places, values, named)
+        for entry in known:
+            value = named.pop(entry.name, entry.default)
+            setattr(self, entry.name, _left_out(entry, cls.__name__) if value is MISSING else value)
+        if named:
+            msg = f"{cls.__name__} has no {', '.join(map(repr, named))}"
+            raise TypeError(msg)
+        if has_more:
+            self.__post_init__()
+
+    made.__init__ = __init__
+    return cls
+
+
+def _left_out(entry: "Field[Any]", cls: str) -> object:
+    """Return the value of a field without a default that is not given."""
+    if entry.default_factory is MISSING:
+        msg = f"{cls} needs {entry.name!r}"
+        raise TypeError(msg)
+    return entry.default_factory()
+
+
+def _by_name(
+    cls: str, places: list[str], values: tuple[object, ...], named: dict[str, object]
+) -> dict[str, object]:
+    """Return the values that are given by position, by the names of their fields."""
+    positional = dict(zip(places, values, strict=False))
+    if len(values) > len(places) or not named.keys().isdisjoint(positional):
+        msg = f"{cls} takes {', '.join(places) or 'no fields'} by position, each once"
+        raise TypeError(msg)
+    return positional
+
+
+def _compared(cls: type[Class]) -> type[Class]:
+    """Compare and hash the objects of a class by the values of its fields."""
+    known = [entry for entry in fields(cls) if entry.compare]  # type: ignore[arg-type]
+    compared = attrgetter(*(entry.name for entry in known))
+    hashed = attrgetter(*(entry.name for entry in known if entry.hash is not False))
+
+    def __eq__(self: Any, other: Any) -> Any:  # noqa: N807
+        same = other.__class__ is self.__class__
+        return compared(self) == compared(other) if same else NotImplemented
+
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return hash(hashed(self))
+
+    cls.__eq__ = __eq__  # type: ignore[method-assign]
+    cls.__hash__ = __hash__  # type: ignore[method-assign]
+    return cls

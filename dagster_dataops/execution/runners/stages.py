@@ -254,7 +254,9 @@ class Stages:
         self.folder = self.folder.with_stage(kind, xxh3_128_hexdigest(repr(made_by).encode()))
         before = CheckpointContent.read(folder)
         if before.fingerprint != fingerprint or self.folder.objects is not None:
-            before = CheckpointContent(folder, None, [], SpanTable())
+            before = CheckpointContent(
+                folder=folder, fingerprint=None, attempts=[], table=SpanTable()
+            )
             self._remove_old(folder, kind)
         before.table = before.table.without(self._lost(before.table, tasks, kind))
         with ExitStack() as resources:
