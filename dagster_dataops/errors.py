@@ -110,12 +110,12 @@ message in ``__str__``; a pickled copy equals the original.
 import re
 from typing import Any, ClassVar, Final
 
-_LOGIN: Final = re.compile(r"(?<=://)[^\s/?#'\"@]*:[^\s/?#'\"]+@")  # a user and a password
+_LOGIN: Final = r"(?<=://)[^\s/?#'\"@]*:[^\s/?#'\"]+@"  # a user and a password
 
 
 def _without_logins(text: str) -> str:
     """Return a text whose URLs have no login."""
-    return _LOGIN.sub("(hidden)@", text) if "@" in text else text
+    return re.sub(_LOGIN, "(hidden)@", text) if "@" in text else text
 
 
 class DataOpsError(Exception):

@@ -312,9 +312,7 @@ def parse(text: bytes | str) -> Any:
 _SAMPLED: Final = 6
 _DIGIT_MARKS: Final = bytes(ord("0") if byte in b"0123456789" else 0 for byte in range(256))
 _LONG: Final = b"0" * 19
-_TOKENS: Final = re.compile(
-    rb'"(?:[^"\\]|\\.)*"|-?[0-9]+(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?', re.DOTALL
-)
+_TOKENS: Final = rb'(?s)"(?:[^"\\]|\\.)*"|-?[0-9]+(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?'
 _SHOWN_DIGITS: Final = 40
 
 
@@ -339,7 +337,7 @@ def check_integers(text: bytes) -> None:
 
 
 def _check_line(line: bytes) -> None:
-    for token in _TOKENS.finditer(line):
+    for token in re.finditer(_TOKENS, line):
         digits = token[0]
         is_integer = digits[:1] != b'"' and token["part"] is None and token["power"] is None
         if is_integer and _is_beyond(digits):

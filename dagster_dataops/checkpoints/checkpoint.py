@@ -45,7 +45,7 @@ from dagster_dataops.foundation.frozen import changeable
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 
-_CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
+_CHECKPOINT: Final = r"([1-9][0-9]*)"
 
 
 @changeable
@@ -395,5 +395,5 @@ def fresh(folder: Path) -> CheckpointContent:
 
 def _numbers(folder: Path) -> list[int]:
     """Return the numbers of the checkpoints below ``folder``; other names are skipped."""
-    matches = [_CHECKPOINT.fullmatch(path.name) for path in folder.glob("*")]
+    matches = [re.fullmatch(_CHECKPOINT, path.name) for path in folder.glob("*")]
     return [int(match[1]) for match in matches if match]

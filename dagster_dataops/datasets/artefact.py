@@ -30,7 +30,7 @@ from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.records import Record, encode
 
 SUFFIX: Final = "_artefact"  # of the folder that holds the versions
-_DIGEST: Final = re.compile(r"[0-9a-f]{32}")
+_DIGEST: Final = r"[0-9a-f]{32}"
 _MAX_LISTED: Final = 3  # differences in an error
 
 
@@ -78,12 +78,12 @@ def listing_of(version: Path) -> Path:
 
 def is_version_name(name: str) -> bool:
     """Return whether a name is that of a version: a digest."""
-    return _DIGEST.fullmatch(name) is not None
+    return re.fullmatch(_DIGEST, name) is not None
 
 
 def is_version(path: object) -> bool:
     """Return whether ``path`` is the path of a version of an artefact, also of a missing one."""
-    if not isinstance(path, Path) or _DIGEST.fullmatch(path.name) is None:
+    if not isinstance(path, Path) or re.fullmatch(_DIGEST, path.name) is None:
         return False
     return path.parent.name.endswith(SUFFIX) or listing_of(path).exists()
 

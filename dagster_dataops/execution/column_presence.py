@@ -31,7 +31,7 @@ _MOST_NAMED: Final = 20
 _MOST_KNOWN: Final = 10_000
 _LOOK_AT_STOP: Final = 4096  # lines
 _MOST_NULL: Final = 100_000  # records that are read to find a value that is not null
-_UNESCAPED: Final = re.compile(r"[\w .-]*", re.ASCII)  # keys that JSON escapes as \u alone
+_UNESCAPED: Final = r"(?a)[\w .-]*"  # keys that JSON escapes as \u alone
 _REMEDY: Final = "Name another column in the option, or allow this by _missing='allow'"
 
 
@@ -117,7 +117,7 @@ class _Look:
     def __init__(self, keys: Sequence[ReadKey]) -> None:
         self.absent, self.null = list(keys), list[ReadKey]()
         self._texts = [
-            (orjson.dumps(key.column), b"\\u" if _UNESCAPED.fullmatch(key.column) else b"\\")
+            (orjson.dumps(key.column), b"\\u" if re.fullmatch(_UNESCAPED, key.column) else b"\\")
             for key in keys
         ]
         self.records = 0

@@ -24,9 +24,9 @@ from dagster_dataops.datasets.durable_files import read_if_there, storage
 from dagster_dataops.errors import NewerVersionError, StorageError
 
 # A format that begins with its number, or one of any number with features that are not known.
-_NUMBERED: Final = re.compile(r"0*([0-9]+)", re.ASCII)
-_WITH_MORE: Final = re.compile(r"[0-9]+-[a-z]+ with .+", re.DOTALL)
-_MAGIC: Final = re.compile(r"DOJ.", re.DOTALL)  # see `format_of`
+_NUMBERED: Final = r"0*([0-9]+)"
+_WITH_MORE: Final = r"(?s)[0-9]+-[a-z]+ with .+"
+_MAGIC: Final = r"(?s)DOJ."  # see `format_of`
 _DIGITS: Final = 9  # of a number that is compared; all longer ones are newer
 _HEAD_BYTES: Final = 1 << 20  # of a journal; its first frame is that of its first attempt
 PARTS_MARK: Final = "parts"  # see `with_mark`: of a head in a bucket that names lists of parts
@@ -132,9 +132,9 @@ def is_newer(format_: str) -> bool:
     """Return whether a format is that of a later version of this package."""
     if is_read(format_):
         return False
-    if _MAGIC.fullmatch(format_) or _WITH_MORE.fullmatch(format_):
+    if re.fullmatch(_MAGIC, format_) or re.fullmatch(_WITH_MORE, format_):
         return True
-    match = _NUMBERED.match(format_)
+    match = re.match(_NUMBERED, format_)
     return match is not None and (len(match[1]) > _DIGITS or int(match[1]) > NUMBER)
 
 

@@ -21,7 +21,7 @@ from dagster_dataops.foundation.places.range_source import Readable
 
 SEND_BYTES: Final = 4 << 20  # are sent at once, so that a machine holds few that are unsent
 MOST_UNSENT_BYTES: Final = 16 << 20  # of a machine; then its workers wait for the store
-_NAME: Final = re.compile(r"segment-([0-9]+)\.jsonl")
+_NAME: Final = r"segment-([0-9]+)\.jsonl"
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -71,7 +71,7 @@ class Segments:
 
     def latest(self) -> int:
         """Return the highest number of a segment; 0 if there is none."""
-        matches = map(_NAME.fullmatch, self.names())
+        matches = (re.fullmatch(_NAME, name) for name in self.names())
         return max((int(match[1]) for match in matches if match), default=0)
 
     def fetch(self) -> None:

@@ -3,14 +3,12 @@
 import functools
 import os
 import sys
-import sysconfig
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Final, NamedTuple
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
-_STANDARD: Final = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
 _PACKAGE: Final = "dagster_dataops"
 # The interface of operators. It does not change their results.
 _CONTRACT: Final = (f"{_PACKAGE}.operators", f"{_PACKAGE}.data")
@@ -123,7 +121,15 @@ def _is_installed(file: str | None) -> bool:
 def _is_standard(top: str, file: str | None) -> bool:
     if top not in sys.stdlib_module_names:
         return False
-    return file is None or (file.startswith(_STANDARD) and not _is_installed(file))
+    return file is None or (file.startswith(_standard_folders()) and not _is_installed(file))
+
+
+@functools.cache
+def _standard_folders() -> tuple[str, ...]:
+    """Return the folders of the modules of Python itself."""
+    import sysconfig  # it reads how Python was built: a fiftieth of a first run
+
+    return tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
 
 
 @functools.cache

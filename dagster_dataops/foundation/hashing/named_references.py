@@ -2,7 +2,6 @@
 
 import ast
 import dis
-import importlib.util
 from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Final
@@ -76,8 +75,10 @@ def modules_imported(tree: ast.AST, package: str) -> set[str]:
 def _modules(name: str, level: object, names: Iterable[str], package: str) -> Iterator[str]:
     """Yield the modules of one import: ``from package import name`` may import two."""
     if isinstance(level, int) and level:
+        from importlib.util import resolve_name  # slow to import
+
         try:
-            name = importlib.util.resolve_name("." * level + name, package)
+            name = resolve_name("." * level + name, package)
         except ImportError:  # beyond the top-level package: the import will fail
             return
     yield name

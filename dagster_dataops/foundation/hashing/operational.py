@@ -4,7 +4,7 @@ import re
 import typing
 from typing import Any, Final
 
-_IN_TEXT: Final = re.compile(r"\bOperational\b")
+_IN_TEXT: Final = r"\bOperational\b"
 
 
 class Operational:
@@ -31,7 +31,7 @@ def is_operational(value: object) -> bool:
 def is_annotated_operational(annotation: Any) -> bool:
     """Return whether an annotation, also as text, marks its parameter as operational."""
     if isinstance(annotation, str):
-        return _IN_TEXT.search(annotation) is not None
+        return re.search(_IN_TEXT, annotation) is not None
     if isinstance(annotation, type):
         return issubclass(annotation, Operational)
     if Operational in getattr(annotation, "__metadata__", ()):

@@ -19,7 +19,7 @@ from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.operators.options.annotations import UNIONS
 from dagster_dataops.operators.options.signature import OptionSpec
 
-_IN_TEXT: Final = re.compile(r"\bFileContent\b")
+_IN_TEXT: Final = r"\bFileContent\b"
 
 
 class FileContent:
@@ -82,7 +82,7 @@ def contents_of(options: Iterable[OptionSpec], values: Mapping[str, Any]) -> dic
 def is_marked(annotation: Any) -> bool:
     """Return whether an annotation, also as text, marks a path."""
     if isinstance(annotation, str):
-        return _IN_TEXT.search(annotation) is not None
+        return re.search(_IN_TEXT, annotation) is not None
     if FileContent in getattr(annotation, "__metadata__", ()):
         return True
     return any(map(is_marked, typing.get_args(annotation)))

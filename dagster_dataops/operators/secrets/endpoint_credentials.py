@@ -9,7 +9,7 @@ import functools
 import re
 from typing import Final
 
-_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_WORDS: Final = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 
 # The last words of a name, without the ``s`` of a plural.
 _CREDENTIALS: Final = frozenset(
@@ -59,7 +59,7 @@ def is_inner_credential(name: str) -> bool:
 @functools.lru_cache(maxsize=1024)
 def holds_credentials(name: str) -> bool:
     """Return whether a mapping with this name may have credentials as entries: ``headers``."""
-    words = (word.lower().removesuffix("s") for word in _WORDS.findall(name))
+    words = (word.lower().removesuffix("s") for word in re.findall(_WORDS, name))
     return not _HOLDERS.isdisjoint(words)
 
 
@@ -78,7 +78,7 @@ def is_operational_option(name: str, value: object) -> bool:
 
 def _credential_in(name: str) -> str:
     """Return the last words of a name that make it a credential; empty if there are none."""
-    words = [word.lower() for word in _WORDS.findall(name)]
+    words = [word.lower() for word in re.findall(_WORDS, name)]
     if not words:
         return ""
     words[-1] = words[-1].removesuffix("s")

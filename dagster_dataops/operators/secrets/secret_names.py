@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_WORDS: Final = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 
 PASSWORDS: Final = frozenset(
     {"secret", "password", "passwd", "pwd", "passphrase", "apikey", "credential", "credentials"}
@@ -90,7 +90,7 @@ def names_password(name: str) -> bool:
 
 def words_of(name: str) -> list[str]:
     """Return the words of a name, in lower case."""
-    return [word.lower() for word in _WORDS.findall(name)]
+    return [word.lower() for word in re.findall(_WORDS, name)]
 
 
 def _ends_in_salt(words: list[str]) -> bool:

@@ -26,7 +26,7 @@ from dagster_dataops.operators.secrets.secret_texts import (
     without_logins,
 )
 
-_NAME: Final = re.compile(r"-{0,2}[\w.-]{1,64}")  # of a header, an option or a flag
+_NAME: Final = r"-{0,2}[\w.-]{1,64}"  # of a header, an option or a flag
 _MAX_DEPTH: Final = 20
 _MAX_OBJECTS: Final = 10_000  # the maximum number of inspected containers and objects
 _MAX_TEXTS: Final = 100_000  # texts of containers that are searched for secrets
@@ -149,8 +149,8 @@ def _named_items(value: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         before = ""
         if isinstance(item, (str, bytes)):
             text = _key(item)
-            is_flag = text.startswith("-") and _NAME.fullmatch(text) is not None
-            if is_flag or (is_pair and _NAME.fullmatch(text) is not None):
+            is_flag = text.startswith("-") and re.fullmatch(_NAME, text) is not None
+            if is_flag or (is_pair and re.fullmatch(_NAME, text) is not None):
                 before = text.lstrip("-")
 
 
