@@ -4,19 +4,14 @@ Worker processes import the package to load operators. They never import Dagster
 a second, and little of the rest.
 """
 
-import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from dagster_dataops.foundation.concurrency.garbage import objects_that_stay
 from dagster_dataops.foundation.override import override
-
-_IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
-_ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
-_SHOWN: Final = re.compile(r"^__all__ = \[(.*?)\]", re.MULTILINE | re.DOTALL)
 
 
 class NamedModule(ModuleType):
@@ -46,8 +41,8 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
         value = None if home == package else getattr(imported(home), attribute, None)
         return imported(f"{home}.{attribute}") if value is None else value
 
-    shown = _SHOWN.search(text)
-    return sorted(homes if shown is None else re.findall(r"\w+", shown[1])), load
+    shown = text.partition("\n__all__ = [")[2].partition("]")[0].replace(",", "").split()
+    return sorted([name.strip('"') for name in shown] or homes), load
 
 
 def imported(module: str) -> ModuleType:
@@ -72,5 +67,13 @@ def _stub(package: str) -> str:
 
 def _homes(text: str) -> dict[str, tuple[str, str]]:
     """Return the module and the name there, by the public name."""
-    homes = {public: (home, name) for home, name, public in _IMPORT.findall(text)}
-    return homes | {public: homes.pop(name) for public, name in _ALIAS.findall(text)}
+    homes: dict[str, tuple[str, str]] = {}
+    for statement in f"\n{text}".split("\nfrom ")[1:]:
+        home, _, name, by, public = statement.replace("(", "").split(maxsplit=5)[:5]
+        if by == "as":
+            homes[public.rstrip(",")] = home, name
+    for line in text.splitlines():
+        public, _, name = line.partition(" = ")
+        if name in homes:
+            homes[public] = homes.pop(name)
+    return homes
