@@ -44,17 +44,21 @@ def _with_fields(cls: type[Class], *, kw_only: bool) -> type[Class]:
     made: Any = dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
     known = [entry for entry in fields(made) if entry.init]
     places = [entry.name for entry in known if not entry.kw_only]
+    defaults: dict[str, object] = {entry.name: entry.default for entry in known}
+    further = [entry for entry in known if entry.default is MISSING]
     has_more = hasattr(made, "__post_init__")
 
     def __init__(self: Any, *values: object, **named: object) -> None:  # noqa: N807
         if values:
             named |= _by_name(cls.__name__, places, values, named)
-        for entry in known:
-            value = named.pop(entry.name, entry.default)
-            setattr(self, entry.name, _left_out(entry, cls.__name__) if value is MISSING else value)
-        if named:
-            msg = f"{cls.__name__} has no {', '.join(map(repr, named))}"
+        state = defaults | named
+        if len(state) > len(defaults):
+            msg = f"{cls.__name__} has no {', '.join(map(repr, named.keys() - defaults.keys()))}"
             raise TypeError(msg)
+        for entry in further:
+            if entry.name not in named:
+                state[entry.name] = _left_out(entry, cls.__name__)
+        self.__dict__ = state
         if has_more:
             self.__post_init__()
 
