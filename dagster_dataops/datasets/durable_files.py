@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
 from dagster_dataops.errors import StorageError
@@ -76,7 +77,7 @@ def make_folder_durably(folder: Path) -> None:
     none promises it: a power loss may take the name of the outermost, and all that is in it.
     """
     with storage(folder, "create the folder"):
-        missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+        missing = list(takewhile(lambda parent: not parent.exists(), (folder, *folder.parents)))
         folder.mkdir(parents=True, exist_ok=True)
         for created in missing:
             sync_folder(created.parent)
