@@ -7,6 +7,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -161,7 +162,7 @@ class NodeFolder:
         """Where the files are: in this folder, or in the bucket of which it is a working copy."""
         return place_of(self.root, self.name)
 
-    @property
+    @cached_property
     def result(self) -> Path:
         """The published result."""
         return self.path / result_name(self.name, self.form)
@@ -171,7 +172,7 @@ class NodeFolder:
         """The files of results of other forms, which a publication removes."""
         return [self.in_form(form).result for form in FORMS if form != self.form]
 
-    @property
+    @cached_property
     def manifest(self) -> Path:
         """The manifest of the published result: counts, fingerprints, the run."""
         return self.path / f"{self.name}{MANIFEST}"
@@ -191,12 +192,12 @@ class NodeFolder:
         """The receipt of the export of the result; only exported results have one."""
         return self.path / f".{self.name}_export.json"
 
-    @property
+    @cached_property
     def errors(self) -> Path:
         """The error file; it exists only if records failed."""
         return self.path / f"{self.name}_error.jsonl"
 
-    @property
+    @cached_property
     def kept(self) -> Path:
         """The map from input records to result bytes, for retries of failed records and traces.
 
@@ -205,7 +206,7 @@ class NodeFolder:
         """
         return self.path / f".{self.name}_results.kept"
 
-    @property
+    @cached_property
     def input_digests(self) -> Path:
         """The digests of the input records, to compare versions of the result.
 
@@ -213,12 +214,12 @@ class NodeFolder:
         """
         return self.path / f".{self.name}_results.inputs"
 
-    @property
+    @cached_property
     def input(self) -> Path:
         """The concatenation of several inputs during a run; removed afterwards."""
         return self.checkpoints / "input.jsonl"
 
-    @property
+    @cached_property
     def checkpoints(self) -> Path:
         """Checkpoints of unfinished runs."""
         return self.path / CHECKPOINTS
