@@ -50,6 +50,7 @@ _EMPTIABLE: Final = (str, bytes, list, tuple, dict, set, frozenset)
 _MAX_DEPTH: Final = 30  # of recursion, which takes up to 16 calls for each
 _MAX_PARTS: Final = 1_000_000  # containers and objects of one operator, about 10 s
 _NAME_PARTS: Final = 2  # a module and a name
+_PACKAGE: Final = "dagster_dataops."
 _OF_PYDANTIC: Final = ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
 _PLAIN: Final = frozenset({str, int, float, bytes, type(Path())})
 _BUILT_IN: Final = frozenset({list, tuple, dict, set, frozenset, type, types.FunctionType})
@@ -372,7 +373,11 @@ class ExactForms(FormBuilder):
             inner = self._dict_form(state["__dict__"], depth, attributes=True)
             rest = {name: state[name] for name in _OF_PYDANTIC}
             return self._exactly({"model": [inner, self._dict_form(rest, depth)]})
-        if is_dataclass(value) and [*state] == [field.name for field in fields(value)]:
+        declared = [field.name for field in fields(value)] if is_dataclass(value) else []
+        if declared and not self._older and type(value).__module__.startswith(_PACKAGE):
+            # The rest was computed from the fields: an operator that was used counts as a new one.
+            state = {name: state[name] for name in declared if name in state}
+        if declared and [*state] == declared:
             return {
                 "mapping": unordered_digest(self._entries(state.items(), depth, attributes=True))
             }

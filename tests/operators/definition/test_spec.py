@@ -16,7 +16,7 @@ import httpx
 import pydantic
 import pytest
 
-from dagster_dataops import Operational
+from dagster_dataops import Operational, config
 from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from tests.each import each
 from tests.registries import OperatorRegistry
@@ -283,6 +283,21 @@ def test_a_class_or_function_given_as_an_option_counts_by_its_code(options, defi
     before = options(model=defined(source.format("")))
     assert before == options(model=defined(source.format("")))
     assert before != options(model=defined(source.format(more)))
+
+
+def test_an_operator_given_as_an_option_counts_alike_before_and_after_it_has_run(
+    options, registry, tmp_path
+):
+    @registry("data.judging")
+    def looked(record: dict, model: str = "a") -> dict:
+        return record
+
+    judge = looked(model="b", _concurrency_mode="single")
+    unused = options(model=[judge])
+    assert unused != options(model=[looked(model="c", _concurrency_mode="single")])
+    with config.temporary(data_process_path=str(tmp_path)):
+        judge([{"n": 1}])
+    assert options(model=[judge]) == unused
 
 
 def test_the_class_of_an_object_given_as_an_option_counts(options, defined):
