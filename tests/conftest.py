@@ -20,6 +20,7 @@ from dagster_dataops.datasets.file_values import result_roots
 from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.pipelines.local_run import run_operator
 from tests.examples import register_profiles
+from tests.huge_pages import use_huge_pages
 from tests.registries import OperatorRegistry
 from tests.warm_python import DAGSTER, WarmPython
 
@@ -113,9 +114,14 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Let no garbage collection look at modules and tests again; each takes as long as a test."""
+    """Let no garbage collection look at modules and tests again; each takes as long as a test.
+
+    A process of a distributed run, in which thousands of forks follow, makes these cheaper, too.
+    """
     gc.collect()
     gc.freeze()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        use_huge_pages()
 
 
 @pytest.hookimpl(wrapper=True)
