@@ -17,6 +17,7 @@ import pytest
 
 from dagster_dataops import config
 from dagster_dataops.datasets.file_values import result_roots
+from dagster_dataops.execution.workers import fork_server
 from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.pipelines.local_run import run_operator
 from tests.examples import register_profiles
@@ -173,6 +174,19 @@ def root(tmp_path: Path) -> Iterator[Path]:
         patch.setattr(result_roots, "_USED", {})
         patch.setattr(config, "_of_runs", [])  # an agent in this process leaves those of its run
         yield path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lean_fork_servers() -> Iterator[None]:
+    """Let a fork server import the engine alone, as beside a single test.
+
+    It imports what its parent has loaded. That is all of the library where all tests were
+    collected, 0.7 s for each server. A worker imports what its operator needs.
+    """
+    lean = (*fork_server._NOT_LEAN, "library", "models", "pipelines", "training")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_server, "_NOT_LEAN", lean)
+        yield
 
 
 @pytest.fixture
