@@ -1,14 +1,17 @@
 """Databases of Dagster in memory that cost little to make: every test of an asset makes two."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import sqlalchemy as db
 from dagster._core.storage.event_log import in_memory as events
 from dagster._core.storage.runs import in_memory as runs
+
+_Connect: TypeAlias = Callable[[Any], AbstractContextManager[db.Connection]]
 
 _STORAGES = ((events, "SqlEventLogStorageMetadata"), (runs, "RunStorageSqlMetadata"))
 
@@ -34,6 +37,7 @@ class _Storage:
         if self._first is None:
             self._first = engine
         engine.dialect, engine._compiled_cache = self._first.dialect, self._first._compiled_cache
+        engine.made_in = threading.get_ident()  # the only thread that may use its connection
         return engine
 
     def create_all(self, connection: db.Connection) -> None:
@@ -50,13 +54,40 @@ class _Storage:
             self._script = "\n".join(connection.connection.dbapi_connection.iterdump())
 
 
+def _with_one_connection(connect: _Connect) -> _Connect:
+    """Return a method that gives the connection which a storage holds, where it is free.
+
+    The storage connects anew for each statement.
+    """
+
+    @contextmanager
+    def connected(storage: Any) -> Iterator[db.Connection]:
+        held = storage._held_conn
+        if storage._engine.made_in != threading.get_ident() or held.in_transaction():
+            with connect(storage) as connection:
+                yield connection
+            return
+        with getattr(storage, "_db_lock", nullcontext()), held.begin():
+            if not hasattr(held, "prepared"):
+                held.execute(db.text("PRAGMA foreign_keys=ON;")).close()
+                held.prepared = True
+            yield held
+
+    return connected
+
+
 @contextmanager
 def prepared_databases() -> Iterator[None]:
-    """Make tables from a script, and compile each statement of SQL once."""
+    """Make tables from a script, compile each statement of SQL once, and connect once."""
     with pytest.MonkeyPatch.context() as patch:
         for module, metadata in _STORAGES:
             storage = _Storage(module, metadata)
             patch.setattr(module, metadata, SimpleNamespace(create_all=storage.create_all))
             patch.setattr(module, "stamp_alembic_rev", storage.stamp)
             patch.setattr(module, "create_engine", storage.create_engine)
+        for kind, method in (
+            (events.InMemoryEventLogStorage, "_connect"),
+            (runs.InMemoryRunStorage, "connect"),
+        ):
+            patch.setattr(kind, method, _with_one_connection(getattr(kind, method)))
         yield

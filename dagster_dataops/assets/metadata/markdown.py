@@ -19,6 +19,7 @@ _ROOM: Final = 42  # total length of the longest words in a row: browsers do not
 _LONGEST_ROW: Final = 120  # length of a row that takes two or three lines
 _BLOCK: Final = re.compile(r"([-+=]|[0-9]+[.)])")  # begins a list or a rule
 _CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_DOUBTFUL: Final = re.compile(r"\||\n[ \t]*(?:[0-9]+[.)]|\W)")  # there begins a cell or block
 _FENCE: Final = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
 _FOREIGN: Final = re.compile(
     r"(?<!\\)(?:\\\\)*(?:<|&(?=#?\w+;)|(?<=!)\[|(?<=\])(?:\(|:)(?=\s*<?(?!https?:|mailto:)[\w+.-]+:))"
@@ -82,6 +83,8 @@ def _paragraphs(lines: Sequence[str], *, code: bool) -> list[str]:
 def _without_foreign(paragraph: str) -> str:
     at, safe = 0, ""
     for span in _CODE.finditer(paragraph):
+        if "\\`" in paragraph or _DOUBTFUL.search(span[0]):  # other marks may belong together
+            break
         safe += _FOREIGN.sub(_as_text, paragraph[at : span.start()]) + span[0]
         at = span.end()
     return safe + _FOREIGN.sub(_as_text, paragraph[at:])

@@ -10,6 +10,7 @@ _OBJECTS: Final = 20_000  # those of some hundred calls
 
 _lock = threading.Lock()
 _thresholds: list[tuple[int, int, int]] = []  # those to restore, one for each block
+_frozen: Final[list[bool]] = []  # has an item once frozen objects were found
 
 
 @contextmanager
@@ -46,6 +47,16 @@ def objects_that_stay() -> Iterator[None]:
     """
     with collected_rarely():
         yield
-        if not gc.get_freeze_count():  # it counts the frozen objects one by one
+        if not _has_frozen_objects():
             gc.freeze()
             gc.unfreeze()
+
+
+def _has_frozen_objects() -> bool:
+    """Return whether this process, or that from which it was forked, has frozen objects.
+
+    They are counted one by one, 30 ms for those of a large process: not again once there are any.
+    """
+    if not _frozen and gc.get_freeze_count():
+        _frozen.append(True)
+    return bool(_frozen)

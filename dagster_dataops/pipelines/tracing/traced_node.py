@@ -14,6 +14,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
     unreadable,
 )
 from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.journal_reader import is_read, noted_format
 from dagster_dataops.checkpoints.places.placement import place_of_file
 from dagster_dataops.datasets.published_files import MANIFEST, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
@@ -150,6 +151,8 @@ def _at_hand(location: Location, node: NodeFolder) -> Location:
 def _loaded(path: Path) -> Manifest | None:
     """Return the manifest at a path, if it is there and whole; refuse other formats."""
     manifest = Manifest.load(path)
+    if manifest is not None and is_read(noted_format(manifest.made_from)):
+        return manifest
     if other := unreadable(path):
         reason = f"the manifest has format {other}; this version reads {FORMAT}; run the node again"
         raise TraceError(str(path), reason)
@@ -194,7 +197,8 @@ class TracedNode:
             return None
         if manifest.part_of:
             path = Path(os.path.normpath(result.parent / manifest.part_of))
-        return cls.of_manifest(path, bucket)
+            return cls.of_manifest(path, bucket)
+        return cls._of(path, manifest, bucket)
 
     @classmethod
     def of_manifest(cls, path: Path, bucket: StoreBucket | None) -> "TracedNode":
@@ -206,6 +210,10 @@ class TracedNode:
         manifest = _loaded(path)
         if manifest is None:
             raise TraceError(str(path), "the manifest is missing or damaged; run the node again")
+        return cls._of(path, manifest, bucket)
+
+    @classmethod
+    def _of(cls, path: Path, manifest: Manifest, bucket: StoreBucket | None) -> "TracedNode":
         folder = Root(path.parent, bucket).at(path.parent)
         return cls(NodeFolder.of(folder, path.name.removesuffix(MANIFEST)), manifest)
 

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -139,6 +139,10 @@ def _foreign(markdown: str) -> list[str]:
 
 @settings(max_examples=at_most(300))
 @given(PROSE)
+@example("`\n- <b>`")
+@example("`\n<!--`")
+@example("\\```a``!<b> ```")
+@example("a | b\n--- | ---\n`c | <b>`")
 def test_prose_has_no_html_and_no_images(text: str) -> None:
     assert _foreign(prose(text)) == []
 
