@@ -528,6 +528,8 @@ def _refused(place: str, error: StorageError) -> StoreRefusedError:
         action = "write to the store"
     else:
         reason += f"; {_NEEDED}"
+    if error.action == "delete":
+        reason += f"; the check has left {error.path} there"
     return StoreRefusedError(place, action, reason)
 
 
