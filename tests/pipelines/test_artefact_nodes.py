@@ -341,6 +341,14 @@ def switches():
 FailsOnce.failing = False
 
 
+def test_a_missing_result_of_a_root_in_memory_is_named_by_its_url(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(config, "data_process_path", "memory://bucket/missing")
+    with pytest.raises(ResultMissingError, match="No result at memory://bucket/missing/node: "):
+        load_artefact(config.results_root().path / "node")
+
+
 def test_load_artefact_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ResultMissingError, match="no \\*_results.jsonl is there"):
         load_artefact(tmp_path)

@@ -146,5 +146,7 @@ def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
 def _result_in(folder: NodeFolder) -> RunResult:
     manifest = Manifest.of(folder)
     if manifest is None:
-        raise ResultMissingError(str(folder.result), "nothing was published there yet")
+        raise ResultMissingError(
+            str(folder.located(folder.result)), "nothing was published there yet"
+        )
     return manifest, manifest.error_file(folder)

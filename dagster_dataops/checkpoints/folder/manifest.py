@@ -111,7 +111,7 @@ class NodeFolder:
                 f"no *{RESULT} is there; for a partitioned node, give a partition's folder, for a "
                 "node with several results the folder of one of them"
             )
-            raise ResultMissingError(str(target), reason)
+            raise ResultMissingError(str(root.located(target)), reason)
         folder = Root(results[0].parent, root.bucket)
         place = cls.of(folder, node_of(results[0].name)).in_form(form_of(results[0].name))
         return place.as_published() if len(results) > 1 else place
@@ -752,9 +752,13 @@ def _current_version(folder: NodeFolder) -> Path:
     folder.place.refresh()
     manifest = Manifest.of(folder)
     if manifest is None:
-        raise ResultMissingError(str(folder.artefact), "nothing was published there yet")
+        raise ResultMissingError(
+            str(folder.located(folder.artefact)), "nothing was published there yet"
+        )
     if not manifest.artefact:
-        raise ResultMissingError(str(folder.result), "it holds records and is no artefact")
+        raise ResultMissingError(
+            str(folder.located(folder.result)), "it holds records and is no artefact"
+        )
     return (folder.artefact / manifest.artefact).absolute()
 
 
