@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
-_PART_BITS: Final = 8
-_PARTS: Final = 1 << _PART_BITS
+_LEAST_BITS: Final = 8
 _DIGEST_BYTES: Final = 16
 _ENTRY_BYTES: Final = 24  # a digest and the position of the line
 _BUCKET_ENTRIES: Final = 8
@@ -19,23 +18,20 @@ _PLACE: Final = struct.Struct(">Q")
 class KeyedLines:
     """Lines of records and the digests of their keys. A line takes 24 bytes besides its content.
 
-    All lines are in one buffer, because many objects take several times the memory. A digest is
-    searched in the sorted entries with its first byte, in the bucket of its first bits. These
-    entries are sorted where they are: a copy of all would stay in memory as holes.
+    Lines and entries are in one buffer each, because many objects take several times the memory.
+    A digest is searched in the sorted entries of the bucket of its first bits.
     """
 
     def __init__(self) -> None:
         self._lines = bytearray()
-        self._parts = [bytearray() for _ in range(_PARTS)]  # entries by the first byte
-        self._rows = 0
-        self._starts = array("L")  # of the buckets, as if the parts were one
-        self._firsts = array("L")  # of the parts
+        self._entries = bytearray()
+        self._starts = array("L")  # of the buckets
         self._shift = _PREFIX_BITS
 
     @property
     def size(self) -> int:
         """The bytes that it takes in memory."""
-        return len(self._lines) + self._rows * _ENTRY_BYTES
+        return len(self._lines) + len(self._entries)
 
     @property
     def end(self) -> int:
@@ -50,17 +46,14 @@ class KeyedLines:
             line: The line.
         """
         if digest is not None:
-            self._parts[digest[0]] += digest + len(self._lines).to_bytes(8)
-            self._rows += 1
+            self._entries += digest + len(self._lines).to_bytes(8)
         self._lines += line
 
     def places(self, digest: bytes) -> list[int]:
         """Return the positions of the lines with a key, in insertion order; call `sort` before."""
-        first, place_at = digest[0], _PLACE.unpack_from
-        index, before = self._parts[first], self._firsts[first]
+        index, place_at = self._entries, _PLACE.unpack_from
         bucket = _PREFIX.unpack_from(digest)[0] >> self._shift
-        start = self._starts[bucket] - before
-        end = self._starts[bucket + 1] - before
+        start, end = self._starts[bucket : bucket + 2]
         at = index.find(digest, start, end)
         while (at - start) % _ENTRY_BYTES and at >= 0:  # the end of one entry and the next one
             at = index.find(digest, at + 1, end)
@@ -83,22 +76,35 @@ class KeyedLines:
             place += len(line)
 
     def sort(self) -> None:
-        """Prepare the search; no line can be added after that."""
-        bits = max(_PART_BITS, (self._rows // _BUCKET_ENTRIES).bit_length())
+        """Prepare the search; no line can be added after that.
+
+        The entries with one first byte are sorted at a time: a list of all would take three times
+        their memory.
+        """
+        unsorted, firsts = self._entries, bytes(self._entries[::_ENTRY_BYTES])
+        bits = max(_LEAST_BITS, (len(firsts) // _BUCKET_ENTRIES).bit_length())
         self._shift = _PREFIX_BITS - bits
         counts = array("L", bytes(array("L").itemsize * ((1 << bits) + 1)))
-        for part in self._parts:
-            places = range(0, len(part), _ENTRY_BYTES)
-            entries = sorted(bytes(part[at : at + _ENTRY_BYTES]) for at in places)
+        self._entries = bytearray(len(unsorted))
+        end = 0
+        for first in range(256):
+            entries = sorted(_entries_with(first, firsts, unsorted))
             for entry in entries:
                 counts[(int.from_bytes(entry[:4]) >> self._shift) + 1] += _ENTRY_BYTES
-            part[:] = b"".join(entries)
+            start, end = end, end + len(entries) * _ENTRY_BYTES
+            self._entries[start:end] = b"".join(entries)
         self._starts = array("L", accumulate(counts))
-        self._firsts = array("L", self._starts[:: 1 << (bits - _PART_BITS)])
 
     def clear(self) -> None:
         """Remove the lines, and free their memory."""
         self._lines.clear()
-        for part in self._parts:
-            part.clear()
-        self._rows = 0
+        self._entries.clear()
+
+
+def _entries_with(first: int, firsts: bytes, entries: bytearray) -> Iterator[bytes]:
+    """Yield the entries with a first byte, in order."""
+    at = firsts.find(first)
+    while at >= 0:
+        start = at * _ENTRY_BYTES
+        yield bytes(entries[start : start + _ENTRY_BYTES])
+        at = firsts.find(first, at + 1)
