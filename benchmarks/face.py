@@ -39,15 +39,15 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 @data_register("data.face")
-def ended(record: dict, input_key: str = "text", suffix: str = "!", times: int = 1) -> dict:
-    """Add a text: an operator that changes no record is noted, which takes a line in the log."""
+def append_suffix(record: dict, input_key: str = "text", suffix: str = "!", times: int = 1) -> dict:
+    """Append a text. An operator that changes no record would cost a line in the log."""
     record[input_key] += suffix * times
     return record
 
 
 @data_register("data.face")
-def turned(record: dict) -> dict:
-    """Put the characters of the text in the opposite order."""
+def reverse_text(record: dict) -> dict:
+    """Reverse the text."""
     record["text"] = record["text"][::-1]
     return record
 
@@ -56,7 +56,7 @@ def ours(given: dict[str, Any]) -> dg.Definitions:
     """Return a chain of operators, each with one option."""
     with pipeline("ours") as ppl:
         for number in range(given["nodes"]):
-            operator = data.face.ended(suffix=str(number), _concurrency_mode=given["mode"])
+            operator = data.face.append_suffix(suffix=str(number), _concurrency_mode=given["mode"])
             ppl.add(f"node_{number}", operator)
     checked = {} if given["check"] else {"max_error_rate": None}
     return build_definitions(
@@ -151,7 +151,7 @@ def nodes(given: dict[str, Any]) -> dg.Definitions:
     """Return a chain of operators that change a text, with their usual check."""
     with pipeline("ours") as ppl:
         for number in range(given["nodes"]):
-            ppl.add(f"node_{number}", data.face.turned(_concurrency_mode=given["mode"]))
+            ppl.add(f"node_{number}", data.face.reverse_text(_concurrency_mode=given["mode"]))
     root = str(Path(given["out"]) / "results")
     return build_definitions(ppl, source=given["source"], resource=DataOpsResource(root=root))
 
@@ -186,7 +186,7 @@ def _read(source: Path, loaded: dict[str, Any]) -> list[dict]:
 def _bare_asset(name: str, before: str | None, source: Path) -> dg.AssetsDefinition:
     @dg.asset(name=name, ins={"before": dg.AssetIn(before)} if before else {})
     def made(**loaded) -> list[dict]:
-        return [turned(record) for record in _read(source, loaded)]
+        return [reverse_text(record) for record in _read(source, loaded)]
 
     return made
 
@@ -200,7 +200,7 @@ def _checked_asset(name: str, before: str | None, source: Path) -> dg.AssetsDefi
         records, result, failed = _read(source, loaded), [], 0
         for record in records:
             try:
-                result.append(turned(record))
+                result.append(reverse_text(record))
             except Exception:  # noqa: BLE001 - of any code of a user
                 failed += 1
         yield dg.Output(result, metadata=_metadata(records, result, failed))

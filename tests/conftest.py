@@ -109,16 +109,16 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Collect no garbage while tests are collected: a tenth of the time, in every process."""
     gc.disable()
     try:
-        _import_in_turn(session.config)
+        _import_test_modules(session.config)
         return (yield)
     finally:
         gc.enable()
 
 
-def _import_in_turn(config: pytest.Config) -> None:
-    """Import all tests, in each process of a distributed run from another one on.
+def _import_test_modules(config: pytest.Config) -> None:
+    """Import all test modules; each process of a distributed run begins at another one.
 
-    In a clone without bytecode each process thus compiles a part of the tests, not all of them.
+    In a clone without bytecode, each process then compiles some of the modules and not all of them.
     """
     worker = getattr(config, "workerinput", None)
     if worker is None or config.args != config.getini("testpaths"):

@@ -1,8 +1,8 @@
 """`frozen`, `changeable`: dataclasses of which Python compiles no methods.
 
-A dataclass compiles its methods for each class, which took a sixth of the time in which a process
-starts and runs its first operator. Here classes share them. Use `dataclass` for classes that users
-see, and for objects that are made for each record.
+The standard decorator compiles the methods of each class, which took a sixth of the time in which a
+process starts and runs its first operator. The methods here are the same functions for all classes.
+Use `dataclass` for classes that users see, and for objects that are made for each record.
 """
 
 from collections.abc import Callable
@@ -35,18 +35,18 @@ def frozen(*, eq: bool = False, kw_only: bool = True) -> Callable[[type[Class]],
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 def changeable(cls: type[Class]) -> type[Class]:
-    """Make an internal class a dataclass as `frozen` does, but for type checkers, too."""
+    """Make an internal class a dataclass as `frozen` does, but with fields that may be changed."""
     return _with_fields(cls, kw_only=True)
 
 
 def _with_fields(cls: type[Class], *, kw_only: bool) -> type[Class]:
-    """Make a class a dataclass whose ``__init__`` is the one of this function."""
+    """Make a class a dataclass; its ``__init__`` is defined here and not compiled."""
     made: Any = dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
     known = [entry for entry in fields(made) if entry.init]
     places = [entry.name for entry in known if not entry.kw_only]
     defaults: dict[str, object] = {entry.name: entry.default for entry in known}
-    further = [entry for entry in known if entry.default is MISSING]
-    has_more = hasattr(made, "__post_init__")
+    without_default = [entry for entry in known if entry.default is MISSING]
+    has_post_init = hasattr(made, "__post_init__")
 
     def __init__(self: Any, *values: object, **named: object) -> None:  # noqa: N807
         if values:
@@ -55,19 +55,19 @@ def _with_fields(cls: type[Class], *, kw_only: bool) -> type[Class]:
         if len(state) > len(defaults):
             msg = f"{cls.__name__} has no {', '.join(map(repr, named.keys() - defaults.keys()))}"
             raise TypeError(msg)
-        for entry in further:
+        for entry in without_default:
             if entry.name not in named:
-                state[entry.name] = _left_out(entry, cls.__name__)
+                state[entry.name] = _made_default(entry, cls.__name__)
         self.__dict__ = state
-        if has_more:
+        if has_post_init:
             self.__post_init__()
 
     made.__init__ = __init__
     return cls
 
 
-def _left_out(entry: "Field[Any]", cls: str) -> object:
-    """Return the value of a field without a default that is not given."""
+def _made_default(entry: "Field[Any]", cls: str) -> object:
+    """Return the value that the factory of a field makes; a field without one must be given."""
     if entry.default_factory is MISSING:
         msg = f"{cls} needs {entry.name!r}"
         raise TypeError(msg)

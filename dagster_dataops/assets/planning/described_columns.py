@@ -78,7 +78,7 @@ class DescribedColumns:
 
     @cached_property
     def _earlier(self) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
-        """The texts of the nodes before a node, by its name; each run asks for them again."""
+        """The results of `_texts_before` by the name of the node: each of its runs needs them."""
         return {}
 
     def _texts_before(self, name: str) -> tuple[dict[str, str], dict[str, str]]:

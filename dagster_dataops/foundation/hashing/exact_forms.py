@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, time
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -373,11 +373,9 @@ class ExactForms(FormBuilder):
             inner = self._dict_form(state["__dict__"], depth, attributes=True)
             rest = {name: state[name] for name in _OF_PYDANTIC}
             return self._exactly({"model": [inner, self._dict_form(rest, depth)]})
-        declared = [field.name for field in fields(value)] if is_dataclass(value) else []
-        if declared and not self._older and type(value).__module__.startswith(_PACKAGE):
-            # The rest was computed from the fields: an operator that was used counts as a new one.
-            state = {name: state[name] for name in declared if name in state}
-        if declared and [*state] == declared:
+        if not self._older and type(value).__module__.startswith(_PACKAGE):
+            state = _without_caches(value, state)
+        if is_dataclass(value) and [*state] == [field.name for field in fields(value)]:
             return {
                 "mapping": unordered_digest(self._entries(state.items(), depth, attributes=True))
             }
@@ -391,6 +389,19 @@ class ExactForms(FormBuilder):
         form = super()._attribute_form(name, value, depth)
         secret = form is not None and _may_be_secret(value)
         return self._guarded(name, form) if secret and self._is_hidden(name, value) else form
+
+
+def _without_caches(value: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an object without those that its cached properties have stored.
+
+    So an operator of which some were read has the same digest as a new one. It holds for classes
+    of the package alone: a user may assign a value where the class has a cached property.
+    """
+    return {
+        name: item
+        for name, item in state.items()
+        if not isinstance(getattr(type(value), name, None), cached_property)
+    }
 
 
 def is_header(name: str) -> bool:
