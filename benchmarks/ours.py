@@ -78,7 +78,7 @@ def operator_of(name: str, options: dict[str, Any]) -> Any:
 
 def _use_store(store: dict[str, Any], scratch: str) -> list[str]:
     """Set the root to a new prefix of an object store; return the list of its requests."""
-    from dagster_dataops.foundation.places.object_store import ObjectStore
+    from dagster_dataops.foundation.places.objects.object_store import ObjectStore
 
     requests: list[str] = []
     named = ObjectStore.named

@@ -227,7 +227,7 @@ class FakeStore(ResultStore):
             return self._store(key, data)
 
     @override
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes, *, in_parts: bool = False) -> None:
         with self.request():
             self._store(key, data)
 

@@ -25,7 +25,7 @@ _TOGETHER: Final = (
     "tests/assets/test_snapshot_size.py",
     "tests/foundation/hashing/test_value_digests.py",
     "tests/foundation/test_entry_points.py",
-    "tests/foundation/places/test_object_store.py",
+    "tests/foundation/places/objects/test_object_store.py",
     "tests/library/export/test_huggingface_hub.py",
     "tests/library/pii/test_named_entities.py",
     "tests/library/test_file_heads.py",

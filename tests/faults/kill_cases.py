@@ -564,7 +564,7 @@ if __name__ == "__main__":
     log("resumed", f"{found.resumed} {len(found.attempts)}")
 """
     options = ("0", "1", "2", "3")  # seeds
-    modules = ("dagster_dataops.foundation.places.object_store",)
+    modules = ("dagster_dataops.foundation.places.objects.object_store",)
     kills, wait, log = cases(2, campaign=25), (0, 1.8), "begun"
     group = False
     rounds = 0

@@ -67,7 +67,7 @@ def uploading(store: ResultStore, key: str, size: int) -> Iterator[Upload]:
 
 
 def _begun(store: ResultStore, key: str, size: int) -> Upload:
-    from dagster_dataops.foundation.places.object_store import part_bytes
+    from dagster_dataops.foundation.places.objects.object_store import part_bytes
 
     return store.begin_upload(key, part_bytes(size, _LEAST_PART_BYTES))
 

@@ -44,7 +44,7 @@ def _open(bucket: StoreBucket, below: str | None) -> ResultStore:
             opened = known.get(bucket.folder)
             if opened is not None and opened[0] == bucket:
                 return opened[1]
-        from dagster_dataops.foundation.places.object_store import open_store
+        from dagster_dataops.foundation.places.objects.object_store import open_store
 
         store = open_store(bucket, written_below=below)
         (_READING if read_only else _OPEN)[bucket.folder] = bucket, store

@@ -125,8 +125,14 @@ class ResultStore(ReadableStore, Protocol):
             ConflictError: It has another version.
         """
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write an object under a key that only this run uses."""
+    def put(self, key: str, data: bytes, *, in_parts: bool = False) -> None:
+        """Write an object under a key that only this run uses.
+
+        Args:
+            key: The key.
+            data: Its content.
+            in_parts: Whether to upload it in parts even if it is small.
+        """
 
     def upload(self, key: str, path: Path) -> None:
         """Write a file under a key that only this run uses, in parts if it is large."""

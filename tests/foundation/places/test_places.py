@@ -18,7 +18,7 @@ from dagster_dataops import config
 from dagster_dataops.configuration import input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError, InputError, PathEscapeError, StorageError
-from dagster_dataops.foundation.places import object_store, open_stores
+from dagster_dataops.foundation.places import open_stores
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     CopiedFile,
@@ -29,6 +29,7 @@ from dagster_dataops.foundation.places.bucket import (
     published_file,
 )
 from dagster_dataops.foundation.places.confined_names import below, confined, is_plain
+from dagster_dataops.foundation.places.objects import object_store
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.parted_file import PartedFile
 from dagster_dataops.foundation.places.private_folders import ForeignFolderError, private_folder

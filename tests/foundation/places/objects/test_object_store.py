@@ -28,9 +28,9 @@ from dagster_dataops import (
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.files import File, FileReference
-from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
-from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
+from dagster_dataops.foundation.places.objects import object_store
+from dagster_dataops.foundation.places.objects.object_store import ObjectStore, open_store
 from dagster_dataops.foundation.places.result_store import ConflictError
 from tests.command_line import main
 from tests.each import slow_but
@@ -544,6 +544,46 @@ def test_a_store_without_uploads_in_parts_is_named(through):
         upload.abort()
 
 
+PARTED = error_answer(404, "NoSuchUpload"), error_answer(400, "InvalidArgument")
+
+
+@pytest.mark.parametrize(
+    ("fails", "message"),
+    [
+        *(
+            (lambda method, path, answer=answer: answer if "uploads" in path else "", text)
+            for answer, text in [
+                (error_answer(501, "NotImplemented"), "it does not support the request (501 "),
+                (error_answer(405, "MethodNotAllowed"), "it does not support the request (405 "),
+                (error_answer(403, "AccessDenied"), "results need the rights to read, write"),
+                *((answer, "takes uploads in parts (multipart)") for answer in PARTED),
+            ]
+        ),
+        (
+            lambda method, path: PARTED[0] if "uploadId" in path else "",
+            "takes uploads in parts (multipart)",
+        ),
+    ],
+)
+def test_a_store_without_uploads_in_parts_is_refused_before_a_run(through, on_s3, fails, message):
+    before = on_s3.names("root")
+    text = refusal(through, fails)
+    assert "cannot upload objects below it: " in text
+    assert message in text
+    assert on_s3.names("root") == before
+
+
+def test_a_store_that_loses_an_upload_in_parts_is_refused(through):
+    puts = []
+
+    def fails(method: str, path: str) -> str | Answer:
+        puts.extend([path] * ("uploadId" in path))
+        return OLD if puts and method == "GET" else ""
+
+    assert "does not return the object that was uploaded in parts last" in refusal(through, fails)
+
+
+OLD = Answer(200, b"old", {"ETag": '"1"', "Last-Modified": DATE})
 LIST = (
     b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>"
 )
@@ -557,7 +597,7 @@ LIST = (
         ("write", Answer(409), "refuses to create an object that does not exist"),
         ("write", Answer(200, b"", {"ETag": '"1"'}), "overwrites an object"),
         ("read", error_answer(404, "NoSuchKey"), "does not return the object"),
-        ("read", Answer(200, b"old", {"ETag": '"1"', "Last-Modified": DATE}), "does not return"),
+        ("read", OLD, "does not return"),
         ("list", Answer(200, LIST), "its list lacks an object that was written"),
         ("list", Answer(200, b"<html>login</html>"), "its list lacks an object that was written"),
         ("delete", Answer(200), "keeps an object that was deleted"),

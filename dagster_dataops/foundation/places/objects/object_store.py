@@ -11,9 +11,7 @@ Later requests are repeated for minutes, so that a run outlasts an outage or a l
 """
 
 import os
-import re
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -24,6 +22,8 @@ from typing import Any, Final, TypeVar
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.objects.answers import NO_BUCKET, reason_of, refused
+from dagster_dataops.foundation.places.objects.store_check import lack_of
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ListedObject,
@@ -63,11 +63,6 @@ _PATIENCE: Final[Any] = {
         "base": 3,
     },
 }
-_OVERWRITES: Final = "so two runs could overwrite one another's results"
-_NEEDED: Final = (
-    "results need a store that writes on conditions (If-None-Match, If-Match), reads, lists and "
-    "deletes objects"
-)
 _CHECK: Final = ".dagster-dataops-check"  # a folder of keys
 _SINGLY: Final = "disable_bulk_delete"
 """The option of S3 to send a `DELETE` for each key. The request that deletes several keys goes to
@@ -95,47 +90,6 @@ _CLIENT: Final = frozenset(
 """Options of connections: obstore takes them as ``client_options``."""
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
-_NOT_ALLOWED: Final = "403 Forbidden"
-_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
-_REMEDIES: Final = (
-    ("there is no such bucket; create it first, or correct the URL", _NO_BUCKET),
-    (
-        "the credentials have expired; renew them",
-        ("ExpiredToken", "TokenRefreshRequired", "RequestExpired"),
-    ),
-    ("correct the clock of this machine", ("RequestTimeTooSkewed",)),
-    (
-        "the credentials are wrong; correct them",
-        (
-            "InvalidAccessKeyId",
-            "SignatureDoesNotMatch",
-            "<Code>InvalidToken<",
-            "AuthenticationFailed",
-            "status code: 401",
-        ),
-    ),
-)
-"""What to do, and the texts in messages of S3, GCS and Azure that call for it."""
-_RIGHTS: Final = {
-    "write": "the credentials need the right to write objects there (`s3:PutObject` on S3)",
-    "upload": "the credentials need the right to write objects there (`s3:PutObject` on S3)",
-    "read": "the credentials need the right to read it (`s3:GetObject` on S3); without the right "
-    "to list (`s3:ListBucket`) a missing object is refused, too",
-    "list": "the credentials need the right to list objects there (`s3:ListBucket` on S3)",
-    "delete": "the credentials need the right to delete objects there (`s3:DeleteObject` on S3)",
-}
-"""The missing right, by the first word of the action of a `StorageError`."""
-_NO_ANSWER: Final = "nothing answers there; check the address (`endpoint`) and the server"
-_NO_PARTS: Final = "files of 32 MB and more need a store that takes uploads in parts (multipart)"
-_FACTS: Final = (r"<Code>([^<]{1,100})<", r"<Message>([^<]{1,300})")
-_OTHER_REGION: Final = (
-    "incorrectly configured region",
-    "AuthorizationHeaderMalformed",
-    "IllegalLocationConstraintException",
-    "<Code>PermanentRedirect</Code>",
-)  # in messages of S3
-_REDIRECTED: Final = ("status code: 301", "status code: 307", "status code: 308")
-_NOT_SUPPORTED: Final = ("status code: 501", "status code: 405", "<Code>NotImplemented</Code>")
 _BROKEN_OFF: Final = "response body error"  # in the message of an answer that broke off
 _PAUSE_SECONDS: Final = 0.2  # before a request is sent again whose answer broke off
 _Answer = TypeVar("_Answer")
@@ -161,7 +115,7 @@ def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "Obj
             first = patient if bucket.reached else from_url(bucket.url, **options)
             store = ObjectStore(bucket.url, first, patient)
     except (BaseError, OSError, ValueError, TypeError) as error:
-        raise StoreRefusedError(bucket.url, "open the store", _reason(error)) from error
+        raise StoreRefusedError(bucket.url, "open the store", reason_of(error)) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of the client, about an option
             raise
@@ -202,7 +156,7 @@ class ObjectStore(ResultStore):
         self._patient = patient or client
 
     def check(self, below: str = "") -> None:
-        """Check that the store writes on a condition, and reads, lists and deletes what it holds.
+        """Check that the store has what results need, see `lack_of`.
 
         No request is repeated for long: a store may answer one that it does not know with 501.
 
@@ -217,52 +171,13 @@ class ObjectStore(ResultStore):
         place = f"{self.url}/{below}".rstrip("/")
         patient, self._patient = self._patient, self._client
         try:
-            lacks = self._check(f"{below}/{_CHECK}".lstrip("/"))
+            lacks = lack_of(self, f"{below}/{_CHECK}".lstrip("/"))
         except StorageError as error:
-            raise _refused(place, error) from error
+            raise refused(place, error) from error
         finally:
             self._patient = patient
         if lacks:
             raise StoreRefusedError(place, "hold results", lacks)
-
-    def _check(self, folder: str) -> str:
-        """Return what the store lacks; empty if it has all."""
-        key = f"{folder}/{uuid.uuid4().hex}"
-        try:
-            first = self.create(key, b"1")
-        except ConflictError:
-            return "it refuses to create an object that does not exist (If-None-Match)"
-        try:
-            lacks = self._check_create(key) or self._check_replace(key, first)
-            if key not in self.names(folder) and not lacks:
-                lacks = "its list lacks an object that was written just before"
-        except StorageError:
-            with suppress(StorageError):
-                self.remove([key])
-            raise
-        self.remove([key])
-        if self.status(key) is not None and not lacks:
-            lacks = f"it keeps an object that was deleted, {self.url}/{key}"
-        return lacks
-
-    def _check_create(self, key: str) -> str:
-        with suppress(ConflictError):
-            self.create(key, b"2")
-            return f"it overwrites an object that is to be created (If-None-Match), {_OVERWRITES}"
-        return ""
-
-    def _check_replace(self, key: str, first: Version) -> str:
-        try:
-            second = self.replace(key, b"3", first)
-        except ConflictError:
-            return "it refuses to replace an object of the same version (If-Match)"
-        with suppress(ConflictError):
-            self.replace(key, b"4", first)
-            return f"it replaces an object of another version (If-Match), {_OVERWRITES}"
-        if second == first:
-            return f"the version of an object does not change with its content, {_OVERWRITES}"
-        same = self.read(key) == (b"3", second)
-        return "" if same else "it does not return the object that was written last"
 
     @override
     def create(self, key: str, data: bytes) -> Version:
@@ -288,10 +203,10 @@ class ObjectStore(ResultStore):
         raise ConflictError(key)
 
     @override
-    def put(self, key: str, data: bytes) -> None:
-        with self.named(key, "write"):
-            large = len(data) >= _LARGE_BYTES
-            _repeated(lambda: obstore.put(self._client, key, data, use_multipart=large, **_PARTS))
+    def put(self, key: str, data: bytes, *, in_parts: bool = False) -> None:
+        with self.named(key, "upload" if in_parts else "write"):
+            parted = in_parts or len(data) >= _LARGE_BYTES
+            _repeated(lambda: obstore.put(self._client, key, data, use_multipart=parted, **_PARTS))
 
     @override
     def upload(self, key: str, path: Path) -> None:
@@ -427,7 +342,7 @@ class ObjectStore(ResultStore):
         try:
             yield
         except (BaseError, OSError, NotImplementedError) as error:
-            raise StorageError(f"{self.url}/{key}", action, _reason(error, action)) from error
+            raise StorageError(f"{self.url}/{key}", action, reason_of(error, action)) from error
         self._client = self._patient
 
 
@@ -489,7 +404,7 @@ def _update(seen: Version) -> Any:
 
 def _check_bucket(error: FileNotFoundError) -> None:
     """Raise the error of a missing object again if the bucket is missing."""
-    if any(sign in str(error) for sign in _NO_BUCKET):
+    if any(sign in str(error) for sign in NO_BUCKET):
         raise error
 
 
@@ -506,79 +421,3 @@ def _repeated(request: Callable[[], _Answer]) -> _Answer:
             if _BROKEN_OFF not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(_PAUSE_SECONDS)
-
-
-def _refused(place: str, error: StorageError) -> StoreRefusedError:
-    """Return the error of a check that ended with an error."""
-    cause = error.__cause__
-    action, reason = f"{error.action} objects below it", error.reason
-    status = _status(cause)
-    if isinstance(cause, FileNotFoundError):
-        reason = "there is no such bucket; create it first"
-    elif isinstance(cause, NotImplementedError):
-        action = "hold results"
-        reason = "it lacks conditional writes, so two runs could overwrite one another"
-    elif any(sign in str(cause) for sign in _NOT_SUPPORTED):
-        reason = f"it does not support the request ({status}); {_NEEDED}"
-    elif _remedy(str(cause)):
-        pass
-    elif isinstance(cause, _FORBIDDEN) or status == _NOT_ALLOWED:
-        reason += "; results need the rights to read, write, list and delete objects there"
-    elif error.action == "write" and not status.startswith("4"):
-        action = "write to the store"
-    else:
-        reason += f"; {_NEEDED}"
-    if error.action == "delete":
-        reason += f"; the check has left {error.path} there"
-    return StoreRefusedError(place, action, reason)
-
-
-def _status(error: BaseException | None) -> str:
-    """Return the HTTP status in the message of an error; empty if the store did not answer."""
-    message = str(error)
-    status = re.search(r"status code: (\d+[ \w]*)", message)
-    if status:
-        return status[1].strip()
-    return "NotImplemented" if "NotImplemented" in message else ""
-
-
-def _remedy(message: str) -> str:
-    """Return what to do about an answer with a known code; empty for other answers."""
-    return next((text for text, signs in _REMEDIES if any(sign in message for sign in signs)), "")
-
-
-def _reason(error: BaseException, action: str = "") -> str:
-    """Return what the store has answered and what to do, without the details of the client.
-
-    Args:
-        error: An error of the client.
-        action: The request, as in the message of a `StorageError`.
-    """
-    message = str(error)
-    if any(sign in message for sign in _OTHER_REGION):
-        region = re.search(r"<Region>([a-z0-9-]+)</Region>", message)
-        where = f"the region {region[1]}" if region else "another region than the one that is set"
-        return f"the bucket is in {where}; set `region` in storage_options, or AWS_REGION"
-    if any(sign in message for sign in _REDIRECTED):
-        return (
-            f"it sends requests elsewhere ({_status(error)}); set its present address (`endpoint`, "
-            "with http or https as the store needs) or, if the bucket is in another region, set "
-            "`region` in storage_options"
-        )
-    status = _status(error)
-    if not status:
-        text = message.strip().splitlines()
-        reason = f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"
-        return f"{reason}; {_NO_ANSWER}" if "error sending request" in message else reason
-    facts = [status, *(m[1] for m in (re.search(find, message) for find in _FACTS) if m)]
-    reason = f"the store answered {', '.join(facts)}"
-    if retries := re.search(r", after (\d+) retries", message):
-        reason += f", after {retries[1]} retries"
-    remedy, kind = _remedy(message), action.split(" ", maxsplit=1)[0]
-    if not remedy and status == _NOT_ALLOWED:
-        remedy = _RIGHTS.get(kind, "")
-    elif kind == "upload" and any(sign in message for sign in _NOT_SUPPORTED):
-        remedy = _NO_PARTS
-    elif not remedy and status == "400 Bad Request" and len(facts) == 1:  # no text, as for HEAD
-        remedy = "if the bucket is in another region, set `region` in storage_options"
-    return f"{reason}; {remedy}" if remedy else reason
