@@ -262,6 +262,19 @@ class Checkpoint:
         """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
+    def take_result(self, number: int, take: Callable[[Path], bool]) -> bool:
+        """Use the published result as a segment; return whether it is used.
+
+        Args:
+            number: The number of the segment.
+            take: As `Claim.take_result`.
+        """
+        taken = take(segment_path(self.folder, number))
+        if taken:
+            self._journal.taken()
+            self._next_segment = max(self._next_segment, number + 1)
+        return taken
+
     def journal(self, entry: SpansEntry) -> None:
         """Journal spans whose outputs are stored."""
         self._journal.spans(entry)

@@ -77,6 +77,9 @@ class JournalWriter:
     def sent(self, objects: "Iterable[SentObject]") -> None:
         """Note that agents have put outputs in a bucket; call it before `spans` with them."""
 
+    def taken(self) -> None:
+        """Note that the published result is a segment; call it before `spans` in it."""
+
     def begin_at(self, size: int, quarantined: int) -> None:
         """Note where a stream continues: sizes of its segment and its file of failed items."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from xxhash import xxh3_64_hexdigest
 
@@ -44,9 +44,11 @@ from dagster_dataops.foundation.places.bucket import (
     Location,
     local_path,
 )
-from dagster_dataops.foundation.places.joined_object import PartList, pieces_of
+from dagster_dataops.foundation.places.joined_object import DATA, PartList, pieces_of
 from dagster_dataops.foundation.places.opening import is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
+
+_MOST_KEPT: Final = 2  # times the size of a result: the objects that its list of parts keeps
 
 
 class BucketClaim(FolderLock, Claim):
@@ -125,6 +127,9 @@ class BucketClaim(FolderLock, Claim):
         if self._lines is None or not self._place.store.shared:
             return False
         file, digest = self._lines
+        segments = self.segments(path.parent)
+        if path.name in segments.names():
+            return segments.taken is not None
         return self._take(path.parent, Piece(path.name, 0, file["size"]), digest)
 
     @property
@@ -204,13 +209,24 @@ class BucketClaim(FolderLock, Claim):
 
     def _parts(self, outputs: Outputs, whole_bytes: float) -> PartList | None:
         """Return where the outputs of a checkpoint are; ``None`` to write them as one object."""
-        table = outputs.table
+        table, segments = outputs.table, self.segments(outputs.folder)
         if sum(table.column("output_bytes")) <= whole_bytes:
             return None
         outputs.check_synced()
         outputs.sync()
         places = ((segment, offset, length) for _, _, length, _, segment, offset in table.places())
-        return self.segments(outputs.folder).parts(places)
+        parts = segments.parts(places)
+        return parts if parts and (segments.taken is None or self._is_dense(parts)) else None
+
+    def _is_dense(self, parts: PartList) -> bool:
+        """Return whether parts, some of an earlier result, are much of the objects that they keep.
+
+        Else results of which a part is used again, night after night, would keep ever more objects.
+        """
+        store, key = self._place.store, self._place.key
+        stored = store.listed(f"{key}/{DATA}") | store.listed(f"{key}/{VERSIONS}")
+        sizes = (stored[one].status.size for one in parts.keys(f"{key}/{DATA}") if one in stored)
+        return sum(sizes) <= _MOST_KEPT * sum(parts.lengths)
 
     @property
     def _version(self) -> str:
@@ -233,6 +249,7 @@ class BucketClaim(FolderLock, Claim):
             if files.get(path, path) != path and (draft.uploaded or draft.parts is not None)
         }
         here = {path: file for path, file in files.items() if isinstance(file, Path)}
+        there = {path: file for path, file in files.items() if isinstance(file, BucketFile)}
         stored = place.upload(
             {path: file for path, file in here.items() if path not in in_bucket}, self._version
         )
@@ -241,6 +258,11 @@ class BucketClaim(FolderLock, Claim):
                 place.writable.put(draft.key, draft.parts.to_bytes())
             size = draft.stored_bytes if draft.parts is None else draft.size_bytes
             facts = {"key": draft.key, "size": size, "modified_ns": draft.modified_ns}
+            stored[path.relative_to(place.folder).as_posix()] = facts
+        for path in there.keys() - in_bucket.keys():  # of an earlier version
+            status = (draft_file(path) or path).stat()
+            facts = {"key": there[path].key, "size": status.st_size}
+            facts["modified_ns"] = status.st_mtime_ns
             stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
 

@@ -83,13 +83,14 @@ class Claim(ABC):
         return location
 
     def take_result(self, path: Path) -> bool:  # noqa: ARG002
-        """Use the published result as a new segment of a checkpoint, without a copy.
+        """Use the published result as the first segment of a checkpoint, without a copy.
 
         Args:
             path: Of the segment; its folder is that of the checkpoint.
 
         Returns:
-            Whether it is used; if not, the caller copies the result there.
+            Whether it is used, perhaps since an earlier attempt. It is not if another segment has
+            this name.
 
         Raises:
             StorageError: The store cannot be read.

@@ -6,7 +6,7 @@ Entries are collected, and sent by `sync`: first the outputs that they refer to 
 an entry of the `ObjectJournal` with the frames. So a flush takes two requests, however many
 workers there are. More outputs than fit in memory at once are sent in several steps. Outputs of
 agents are in the bucket already: the entry names their objects. So is the published result whose
-failed records are retried: the entry has its digest.
+failed records are retried, or whose outcomes are used again: the entry has its digest.
 """
 
 import threading
@@ -102,18 +102,38 @@ class ShippedJournal(StageJournal):
         self._frames = bytearray()
         self._pieces: list[Piece] = []
         self._others: list[SentObject] = []  # of agents, and the published result
-        self._elsewhere: set[str] = set()  # files that agents have
+        self._elsewhere: set[str] = set()  # files whose bytes are in the store
         self._sent = {segment_path(path.parent, _STREAM_SEGMENT).name: 0, _QUARANTINE: 0}
+        self._taken: SentObject | None = None
+        self._note_taken(segments, sent=known)
         if not known and path.exists():
             self._frames += path.read_bytes()
-            self._others = [segments.taken] if segments.taken else []
-            there = {piece.name for sent in self._others for piece in sent.pieces}
             files = sorted(path.parent.glob("segment-*.jsonl"))
             self._pieces = [
-                Piece(file.name, 0, file.stat().st_size) for file in files if file.name not in there
+                Piece(file.name, 0, file.stat().st_size)
+                for file in files
+                if file.name not in self._elsewhere
             ]
             self.unsent_bytes = _size(self._pieces)
         super().__init__(path, objects, segments)
+
+    def _note_taken(self, segments: SentSegments, *, sent: bool) -> None:
+        """Note that the published result is a segment.
+
+        Args:
+            segments: The segments.
+            sent: Whether the store has the entry about it.
+        """
+        taken = segments.taken
+        if taken is not None and taken != self._taken:
+            with self._pending:
+                self._elsewhere.update(piece.name for piece in taken.pieces)
+                self._others += [] if sent else [taken]
+            self._taken = taken
+
+    @override
+    def taken(self) -> None:
+        self._note_taken(self._segments, sent=False)
 
     @override
     def append(self, frames: bytes) -> None:

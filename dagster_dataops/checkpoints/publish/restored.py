@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import existing
@@ -15,9 +17,10 @@ from dagster_dataops.checkpoints.versions.node_versions import version_named
 from dagster_dataops.checkpoints.versions.version import ResultVersion
 from dagster_dataops.datasets.artefact import damage, listing_of
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage
-from dagster_dataops.datasets.published_files import checks_of
+from dagster_dataops.datasets.published_files import MANIFEST, checks_of
 from dagster_dataops.errors import RestoreRefusedError, VersionMissingError
 from dagster_dataops.foundation.hashing.file_digests import has_content
+from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.quantities import counted
 
 
@@ -56,7 +59,13 @@ def publish_version(folder: NodeFolder, name: str, run: str, wait_seconds: float
         keep_present(folder)
         _make_drafts(folder, version)
         claim.check()
-        manifest = commit(folder, version.manifest, claim.publishing, claim.draft)
+
+        def publishing(
+            files: Mapping[Path, Location], manifest: bytes
+        ) -> AbstractContextManager[None]:
+            return claim.publishing(_where_stored(files, folder, version), manifest)
+
+        manifest = commit(folder, version.manifest, publishing, claim.draft)
         kept = version.manifest.parts(version.folder)
         with storage(folder.path, "put back the outcomes of checks"):  # which belong to the results
             for output, (place, _) in version.manifest.parts(folder).items():
@@ -121,6 +130,20 @@ def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:
     with storage(folder.path, "make the drafts of a version"):
         for source, target in pairs.items():
             _link(source, draft_of(target))
+
+
+def _where_stored(
+    files: Mapping[Path, Location], folder: NodeFolder, version: ResultVersion
+) -> dict[Path, Location]:
+    """Return the files of a publication, each where a bucket has it: it is not sent again.
+
+    Manifests of outputs may differ: they tell when the results here were written.
+    """
+    stored = {folder.path / name: file for name, file in version.objects.items()}
+    return {
+        path: location if path.name.endswith(MANIFEST) else stored.get(path, location)
+        for path, location in files.items()
+    }
 
 
 def _link(source: Path, target: Path) -> None:

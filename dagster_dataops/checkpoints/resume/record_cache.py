@@ -11,12 +11,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
+from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
-from dagster_dataops.checkpoints.journal.segments import OnlySegment, checksum
+from dagster_dataops.checkpoints.journal.segments import OnlySegment, SegmentWriter, checksum
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import (
@@ -92,7 +93,8 @@ class RecordCache:
 
         Returns:
             The index of a source, the outcome as it is for this line, and its result lines;
-            ``None`` if the outcome is unknown or damaged on disk.
+            ``None`` if the outcome is unknown or damaged on disk. The number of its segment is 0 if
+            no segment has these lines.
 
         Raises:
             StorageError: The disk refuses.
@@ -114,7 +116,8 @@ class RecordCache:
             if change is None or change.rule != rule or len(change.lines) != outcome.emitted:
                 continue  # another outcome with this digest, or damaged notes
             output = change.apply(record, stored)
-            return source, outcome._replace(size=len(output), check=checksum(output)), output
+            made = outcome._replace(segment=0, size=len(output), check=checksum(output))
+            return source, made, output
         return None
 
     def _at(self, digest: bytes) -> tuple[int, StoredOutcome, bytes] | None:
@@ -174,18 +177,38 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     folder = folder.in_form(manifest.form)
     file = folder.place.find(folder.result)
     result = OnlySegment(folder.result.resolve() if file is None else file.location)
-    if manifest.outputs or manifest.parted:
+    joins = bool(manifest.outputs or manifest.parted)
+    if joins:
         joined = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
         put_result(folder, joined)
         result = OnlySegment(joined)
     # another result does not match its checksums
-    yield OutcomeSource(content, folder.kept, result)
+    yield OutcomeSource(content, folder.kept, result, published=not joins)
+
+
+class _Known(NamedTuple):
+    """The known outcome of an input line, with its result lines."""
+
+    line: Line
+    source: int
+    outcome: StoredOutcome
+    output: bytes
 
 
 def journal_known(
-    checkpoint: Checkpoint, dataset: JsonlDataset, sources: Sequence[OutcomeSource]
+    checkpoint: Checkpoint,
+    dataset: JsonlDataset,
+    sources: Sequence[OutcomeSource],
+    take: Callable[[Path], bool] = lambda _: False,
 ) -> str:
     """Journal the known outcomes of open records of a checkpoint.
+
+    Args:
+        checkpoint: The checkpoint.
+        dataset: Its input.
+        sources: Where outcomes are looked up, the latest first.
+        take: As `Claim.take_result`. Outcomes of a result that is used as a segment stay where they
+            are; all others are written to a new segment.
 
     Returns:
         The line for the log; empty if no outcome is known.
@@ -194,6 +217,8 @@ def journal_known(
     check_input = dataset.fingerprint is None
     used: set[int] = set()
     made_by: list[CheckpointContent] = []
+    published = any(source.published for source in sources)
+    taken = published and checkpoint.take_result(SEGMENT, take)
     with (
         opened_content(dataset.location) as (source, interval),
         closing(RecordCache(checkpoint.folder / "outcomes.db", sources)) as cache,
@@ -203,14 +228,16 @@ def journal_known(
         unsettled = iterate_lines(source, gaps)
         for lines in _batches(unsettled, lambda line: len(line.text), _BATCH_BYTES):
             records += len(lines)
-            found = ((line, *outcome) for line in lines if (outcome := cache.find(line.text)))
-            for known in _batches(found, lambda one: len(one[-1]), _OUTPUT_BYTES):
-                if not used.issuperset(source for _, source, _, _ in known):
-                    used.update(source for _, source, _, _ in known)
+            found = (_Known(line, *outcome) for line in lines if (outcome := cache.find(line.text)))
+            for known in _batches(found, lambda one: len(one.output), _OUTPUT_BYTES):
+                if not used.issuperset(one.source for one in known):
+                    used.update(one.source for one in known)
                     made_by = [sources[number].content for number in sorted(used, reverse=True)]
                     checkpoint.use_outcomes_of(made_by)
-                offset = segment.append(b"".join(output for *_, output in known))
-                checkpoint.journal(_entry(segment.number, offset, known, check_input=check_input))
+                for stays, group in _groups(known, sources if taken else ()):
+                    offset = group[0].outcome.offset if stays else _written(group, segment)
+                    number = SEGMENT if stays else segment.number
+                    checkpoint.journal(_entry(number, offset, group, check_input=check_input))
                 if checkpoint.full:
                     checkpoint.sync()  # sends them
     if not used:
@@ -237,19 +264,43 @@ def _batches(
         yield batch
 
 
-def _entry(
-    segment: int,
-    offset: int,
-    known: Sequence[tuple[Line, int, StoredOutcome, bytes]],
-    *,
-    check_input: bool,
-) -> SpansEntry:
+def _groups(
+    known: Iterable[_Known], sources: Sequence[OutcomeSource]
+) -> Iterator[tuple[bool, list[_Known]]]:
+    """Yield outcomes, in order, in groups whose outputs follow one another.
+
+    Args:
+        known: The outcomes.
+        sources: The sources; empty if all outcomes are written to a new segment.
+
+    Yields:
+        Whether they stay in the published result, and the outcomes.
+    """
+    group: list[_Known] = []
+    group_stays, end = False, 0
+    for one in known:
+        outcome = one.outcome
+        stays = bool(sources and sources[one.source].published and outcome.segment)
+        if group and (stays != group_stays or (stays and outcome.offset != end)):
+            yield group_stays, group
+            group = []
+        group.append(one)
+        group_stays, end = stays, outcome.offset + outcome.size
+    if group:
+        yield group_stays, group
+
+
+def _written(known: Iterable[_Known], segment: SegmentWriter) -> int:
+    """Append outputs to a segment; return the offset of the first one."""
+    return segment.append(b"".join(one.output for one in known))
+
+
+def _entry(segment: int, offset: int, known: Sequence[_Known], *, check_input: bool) -> SpansEntry:
     """Return the entry of outcomes whose output begins at ``offset`` of a segment."""
-    spans = [_span(line, outcome, check_input=check_input) for line, _, outcome, _ in known]
-    digests = [outcome.digest for _, _, outcome, _ in known]
-    notes = [
-        SpanNotes.unpack(outcome.notes)[0] if outcome.notes else None for *_, outcome, _ in known
-    ]
+    spans = [_span(one.line, one.outcome, check_input=check_input) for one in known]
+    digests = [one.outcome.digest for one in known]
+    outcomes = [one.outcome for one in known]
+    notes = [SpanNotes.unpack(one.notes)[0] if one.notes else None for one in outcomes]
     return SpansEntry.of(segment, offset, spans, digests, notes)
 
 

@@ -105,11 +105,13 @@ class OutcomeSource(NamedTuple):
         content: The content of its journal.
         journal: The file of its journal.
         segments: The segments with the outcomes; of a published result the result itself.
+        published: Whether the only segment is the published result: see `Claim.take_result`.
     """
 
     content: CheckpointContent
     journal: Path
     segments: Segments
+    published: bool = False
 
 
 class StartDecision(NamedTuple):

@@ -18,7 +18,7 @@ from dagster_dataops.datasets.durable_files import make_folder, storage, write_d
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.published_files import HISTORY
 from dagster_dataops.errors import ResultMissingError, VersionMissingError
-from dagster_dataops.foundation.places.bucket import LocalFile, StoreBucket
+from dagster_dataops.foundation.places.bucket import BucketFile, LocalFile, StoreBucket
 from dagster_dataops.foundation.places.joined_object import readable
 from dagster_dataops.foundation.places.result_store import Version
 
@@ -73,7 +73,12 @@ class BucketVersions:
         folder = NodeFolder(self._folder.path / HISTORY / str(number), self._folder.name)
         published = datetime.fromtimestamp(_written_ns(head) / 1e9, UTC)
         fetch = partial(self._fetch, head, folder)
-        return ResultVersion(str(number), manifest, published, folder, fetch)
+        objects = {
+            name: BucketFile(self._objects.bucket, file["key"])
+            for name, file in head.files.items()
+            if file["key"]
+        }
+        return ResultVersion(str(number), manifest, published, folder, fetch, objects)
 
     def _fetch(self, head: NodeHead, folder: NodeFolder) -> None:
         """Fetch the files of a version, unless they are here; the manifest is written last."""

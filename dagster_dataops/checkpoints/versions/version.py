@@ -1,6 +1,6 @@
 """`ResultVersion`: a published result of a node, the present one or one that was kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -10,6 +10,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import VersionMissingError
 from dagster_dataops.foundation.override import override
+from dagster_dataops.foundation.places.bucket import BucketFile
 from dagster_dataops.foundation.quantities import counted
 
 CURRENT: Final = "current"
@@ -25,6 +26,7 @@ class ResultVersion:
         published: When it was published.
         place: The folder that its files are in, or are fetched to when `folder` is read.
         fetch: Fetches the files; ``None`` if they are there.
+        objects: In a bucket the object of each file, by its path in the folder.
     """
 
     name: str
@@ -32,6 +34,7 @@ class ResultVersion:
     published: datetime
     place: NodeFolder
     fetch: Callable[[], None] | None = field(default=None, compare=False)
+    objects: Mapping[str, BucketFile] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(

@@ -11,7 +11,7 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
-from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
+from dagster_dataops.checkpoints.resume.start_decision import StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.datasets.file_values.file_reads import first_replaced, forget
@@ -57,7 +57,7 @@ class RecordRunner(Runner):
             reopen(checkpoint, self._dataset, retries=True)
         if attempt.start.kind is not StartKind.RETRY_FAILED:
             _reopen_replaced(checkpoint)
-        note = self._journal_known(attempt.start, checkpoint)
+        note = self._journal_known(attempt, checkpoint)
         if note:
             checkpoint.count_resumed()
             if attempt.start.kind is not StartKind.FRESH:
@@ -73,17 +73,18 @@ class RecordRunner(Runner):
                     return drafts
                 attempt.note(f"{len(drafts)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(drafts)
-                self._journal_known(attempt.start, checkpoint)
+                self._journal_known(attempt, checkpoint)
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
 
-    def _journal_known(self, start: StartDecision, checkpoint: Checkpoint) -> str:
+    def _journal_known(self, attempt: NodeAttempt, checkpoint: Checkpoint) -> str:
         """Journal the known outcomes of open records; return the line for the log."""
-        if not start.sources:
+        sources = attempt.start.sources
+        if not sources:
             return ""
         from dagster_dataops.checkpoints.resume.record_cache import journal_known  # sqlite3
 
-        return journal_known(checkpoint, self._dataset, start.sources)
+        return journal_known(checkpoint, self._dataset, sources, attempt.lock.take_result)
 
     def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
         """Return the drafts of the settled records, or the starts of damaged spans."""

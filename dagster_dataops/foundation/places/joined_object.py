@@ -58,6 +58,14 @@ class PartList(NamedTuple):
         """Return a list without parts."""
         return cls([], array("Q"), array("Q"), array("Q"))
 
+    def keys(self, folder: str) -> list[str]:
+        """Return the keys of the objects.
+
+        Args:
+            folder: The key of the folder of outputs.
+        """
+        return [posixpath.normpath(f"{folder}/{name}") for name in self.names]
+
     def to_bytes(self) -> bytes:
         """Return the list as JSON: for each part the number of its object, its place and size."""
         parts = list(zip(self.objects, self.offsets, self.lengths, strict=True))
@@ -193,7 +201,7 @@ class JoinedObject(ReadableStore):
 
     @property
     def _keys(self) -> list[str]:
-        return [posixpath.normpath(f"{self._folder}/{name}") for name in self._parts.names]
+        return self._parts.keys(self._folder)
 
     def pieces(self) -> Iterator[tuple[str, int, int]]:
         """Yield key, offset and length of each part, in the order of the text."""

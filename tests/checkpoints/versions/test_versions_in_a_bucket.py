@@ -9,6 +9,7 @@ import pytest
 
 from dagster_dataops import (
     JsonlDataset,
+    To,
     config,
     data_register,
     diff,
@@ -171,6 +172,47 @@ def test_an_artefact_is_restored(folder, source, store):
         _run(Words(end=end, _keep_versions=1), source, folder)
     restore(folder.path, 1)
     assert (load_artefact(folder).path / "words").read_text() == "10!"
+
+
+@data_register("data.in_bucket", _concurrency_mode="single", outputs=["odd", "even"])
+def split(record: dict[str, Any], text: str = ".") -> Any:
+    if record["n"] == 5:
+        raise ValueError(record["n"])
+    return To("odd" if record["n"] % 2 else "even", {**record, "text": text})
+
+
+def _run_compressed(operator: Any, source: JsonlDataset, folder: NodeFolder) -> None:
+    context = RunContext(run="run", result_format="jsonl.zst")
+    OperatorExecutor(context).run(operator, [source], folder)
+
+
+@pytest.mark.parametrize(
+    ("run", "operator"),
+    [
+        (_run, lambda text: sign(text=text, _keep_versions=2)),
+        (_run_in_parts, lambda text: sign(text=text, _keep_versions=2)),
+        (_run_compressed, lambda text: sign(text=text, _keep_versions=2)),
+        (_run, lambda text: split(text=text, _keep_versions=2)),
+        (_run, lambda text: Words(end=text, _keep_versions=2)),
+    ],
+)
+def test_a_restored_version_is_not_sent_again(folder, source, parts, tmp_path, run, operator):
+    run(operator("a"), source, folder)
+    first = {key for key in parts.objects if "/.versions/" in key}
+    contents = {key: parts.objects[key][0] for key in first}
+    run(operator("b"), source, folder)
+    with _other_machine(tmp_path, parts) as other:
+        before = set(parts.objects)
+        restore(other.path, 1)
+
+        new = {key for key in parts.objects.keys() - before if "/.versions/" in key}
+        assert all(key.endswith("_results.jsonl.json") for key in new)  # manifests of outputs
+        assert {key: parts.objects[key][0] for key in first} == contents
+        restore(other.path, 2)
+        restore(other.path, 1)
+        assert main(["versions", str(other.path), "--keep", "0"]) == 0
+        used = {key for key in parts.objects if "/.versions/" in key} - new
+        assert {key for key in used if not key.endswith("_results.jsonl.json")} <= first
 
 
 def test_a_version_whose_file_is_gone_is_refused(folder, source, store):

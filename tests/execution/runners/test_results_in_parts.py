@@ -208,6 +208,72 @@ def test_failed_records_are_retried_and_outcomes_reused(go_on, source, tmp_path)
     assert load_result(go_on()).rows == expected[0].count(b"\n")
 
 
+INTERRUPTED = set[int]()
+
+
+@data_register("data.parts_tests", _concurrency_mode="single", _reuse_outcomes=True)
+def repeated(record: dict) -> Any:
+    if record["n"] in INTERRUPTED:
+        raise KeyboardInterrupt
+    return [{"n": record["n"], "text": "." * 40}] * (record["n"] % 3)
+
+
+def lines_sent(store: FakeStore, before: dict[str, Any]) -> list[int]:
+    """Return the numbers in the result lines in objects that are new."""
+    new = (content for key, (content, _) in store.objects.items() if key not in before)
+    texts = (content for content in new if content.startswith(b'{"n":'))
+    return sorted(orjson.loads(one)["n"] for text in texts for one in text.splitlines())
+
+
+def emitted(rows: list[dict[str, Any]]) -> list[int]:
+    return sorted(row["n"] for row in rows for _ in range(row["n"] % 3))
+
+
+def test_outcomes_that_are_used_again_are_not_sent_again(go_on, store, tmp_path):
+    """Each night some records are new, gone, there twice, and at another place."""
+    rows = [{"n": n} for n in range(300)]
+    for night in range(3):
+        source = write_input(tmp_path / f"{night}.jsonl", rows)
+        before = dict(store.objects)
+        report = run(repeated(), go_on(), [source])
+
+        new = [row for row in rows if not night or row["n"] // 1000 == night]
+        assert report.manifest.resumed == len(rows) - len(new)
+        assert lines_sent(store, before) == emitted(new)
+        result = load_result(go_on()).path.read_bytes()
+        assert [orjson.loads(line)["n"] for line in result.splitlines()] == [
+            row["n"] for row in rows for _ in range(row["n"] % 3)
+        ]
+        rows = [*rows[250:], {"n": 1001 * (night + 1)}, *rows[:240], rows[5]]
+        del rows[7]
+
+
+def test_a_run_that_is_stopped_uses_outcomes_again_where_it_goes_on(go_on, store, tmp_path):
+    run(repeated(), go_on(), [write_input(tmp_path / "first.jsonl", RECORDS)])
+    rows = [*RECORDS, *({"n": 1000 + n} for n in range(50))]
+    source, before = write_input(tmp_path / "second.jsonl", rows), dict(store.objects)
+    INTERRUPTED.add(1020)
+    with pytest.raises(KeyboardInterrupt):
+        run(repeated(), go_on(), [source])
+    INTERRUPTED.clear()
+    assert set(emitted(RECORDS)).isdisjoint(lines_sent(store, before))
+    report = run(repeated(), go_on(), [source])
+
+    assert len(RECORDS) < report.manifest.resumed < len(rows)
+    assert lines_sent(store, before) == emitted(rows[len(RECORDS) :])
+    assert load_result(go_on()).rows == len(emitted(rows))
+
+
+def test_results_of_which_a_part_is_used_again_keep_few_objects(go_on, store, tmp_path):
+    rows = [{"n": n} for n in range(300)]
+    for night in range(12):
+        run(repeated(), go_on(), [write_input(tmp_path / f"{night}.jsonl", rows)])
+        kept = sum(len(store.objects[key][0]) for key in {*data(store), *whole(store)})
+        assert load_result(go_on()).rows == len(emitted(rows))
+        assert kept <= 2 * load_result(go_on()).path.stat().st_size
+        rows = [*rows[60:], *({"n": 1000 * (night + 1) + n} for n in range(60))]
+
+
 def test_small_results_and_short_parts_become_one_object(go_on, store, source, monkeypatch):
     run(numbered(), go_on(), [source], whole_result_mb=1)
     assert (len(lists(store)), len(whole(store))) == (0, 1)
