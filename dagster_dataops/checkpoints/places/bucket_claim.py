@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from xxhash import xxh3_64_hexdigest
 
@@ -31,8 +31,8 @@ from dagster_dataops.datasets.published_files import (
     JOURNAL,
     MANIFEST,
     OTHER_VERSIONS,
-    RESULT,
     node_of,
+    result_name,
 )
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
@@ -45,8 +45,18 @@ from dagster_dataops.foundation.places.bucket import (
     local_path,
 )
 from dagster_dataops.foundation.places.joined_object import DATA, PartList, pieces_of
-from dagster_dataops.foundation.places.opening import is_compressed, opened, state_at
+from dagster_dataops.foundation.places.opening import FORMS, is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
+
+
+class _Result(NamedTuple):
+    """A published result in one file: its name, its key, the size of its text, and its digest."""
+
+    name: str
+    key: str
+    size: int
+    digest: str
+
 
 _MOST_KEPT: Final = 2  # times the size of a result: the objects that its list of parts keeps
 
@@ -124,21 +134,27 @@ class BucketClaim(FolderLock, Claim):
 
     @override
     def take_result(self, path: Path) -> bool:
-        if self._lines is None or not self._place.store.shared:
+        result = self._result
+        if result is None or not self._place.store.shared:
             return False
-        file, digest = self._lines
         segments = self.segments(path.parent)
         if path.name in segments.names():
             return segments.taken is not None
-        return self._take(path.parent, Piece(path.name, 0, file["size"]), digest)
+        return self._take(path.parent, Piece(path.name, 0, result.size), result.digest)
 
     @property
-    def _lines(self) -> tuple[dict[str, Any], str] | None:
-        """The entry of the published result and its digest, if it is one file of plain lines."""
+    def _result(self) -> "_Result | None":
+        """The published result, if it is one file of records."""
         head = self._seen
-        file = head.files.get(f"{self._place.name}{RESULT}") if head else None
-        digest = head.content.get("fingerprint") if head and head.is_one_file else None
-        return (file, str(digest)) if file and digest else None
+        if head is None or not head.is_one_file:
+            return None
+        digest, size = head.content.get("fingerprint"), head.content.get("size_bytes")
+        names = (result_name(self._place.name, form) for form in FORMS)
+        keys = ((name, head.files[name]["key"]) for name in names if name in head.files)
+        name, key = next(keys, ("", ""))
+        if not name or not digest or not isinstance(size, int):
+            return None
+        return _Result(name, key, size, str(digest))
 
     def _take(self, folder: Path, piece: Piece, digest: str) -> bool:
         """Use the published result as a file of a checkpoint.
@@ -147,16 +163,24 @@ class BucketClaim(FolderLock, Claim):
             Whether it is used. It is not if its digest is another one, or if objects with its bytes
             are missing.
         """
-        place = self._place
-        file, present = self._lines or ({"size": 0}, "")
+        place, result = self._place, self._result
         path = segment_path(folder, SEGMENT)
-        if (piece, digest) != (Piece(path.name, 0, file["size"]), present):
+        whole = Piece(path.name, 0, result.size) if result else None
+        if result is None or (piece, digest) != (whole, result.digest):
             return False
-        place.link_copy(path)
+        segments = self.segments(folder)
+        if is_compressed(result.name):
+            copy = folder / result.name
+            if place.link_copy(result.name, copy):
+                segments.take_text(piece, digest, copy)
+            elif place.store.status(result.key) is not None:
+                segments.take_text(piece, digest, BucketFile(place.bucket, result.key))
+            return segments.taken is not None
+        place.link_copy(result.name, path)
         there = self._objects.listed.union(place.store.names(f"{place.key}/{VERSIONS}"))
-        pieces = pieces_of(place.store, file["key"], piece.end)
+        pieces = pieces_of(place.store, result.key, piece.end)
         found = takewhile(lambda one: one[0] in there, pieces)
-        return self.segments(folder).take(piece, digest, found)
+        return segments.take(piece, digest, found)
 
     @override
     def sent_place(self) -> SentPlace | None:

@@ -226,11 +226,10 @@ class PublishedObjects:
         large = is_large(head.files.get(name, {}).get("size", 0))
         return name if head.is_one_file and large else None
 
-    def link_copy(self, path: Path) -> None:
-        """Link the copy of the published lines to ``path``, if this machine has it."""
-        copy = self.folder / f"{self.name}{RESULT}"
-        if self.object_of(copy) is not None:
-            linked(copy, path)
+    def link_copy(self, name: str, path: Path) -> bool:
+        """Link the copy of a published file to ``path``, if this machine has it; return whether."""
+        copy = self.folder / name
+        return self.object_of(copy) is not None and linked(copy, path)
 
     def _fetch_files(self, head: NodeHead, *, whole: bool) -> None:
         left = None if whole else self._left_in_bucket(head)

@@ -18,12 +18,19 @@ from typing import Any, Final
 
 from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
 from dagster_dataops.checkpoints.journal.sent_pieces import PUBLISHED, Piece, SentObject, freed
-from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
+from dagster_dataops.datasets.durable_files import COPY_BYTES, make_folder, storage, write_all
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.override import override
+from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.joined_object import PartList, name_in_list
-from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range
+from dagster_dataops.foundation.places.opening import open_readable, opened
+from dagster_dataops.foundation.places.range_source import (
+    RangeSource,
+    Readable,
+    read_blocks,
+    read_range,
+)
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
 
 KEPT_BYTES: Final = 256 << 20  # of segments on this machine that are in the bucket, too
@@ -113,6 +120,7 @@ class SentSegments(Segments):
         self._chunks: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._changing = threading.RLock()
         self._may_free = True
+        self._texts: dict[str, Location] = {}  # files that are the text of a compressed result
         self.taken: SentObject | None = None
 
     def add(self, pieces: list[Piece], key: str, *, here: bool) -> None:
@@ -154,6 +162,18 @@ class SentSegments(Segments):
             self._files[piece.name] = file
             self.taken = SentObject(PUBLISHED, [piece], digest)
         return True
+
+    def take_text(self, piece: Piece, digest: str, location: Location) -> None:
+        """Use the text of the published result, which is compressed, as a file.
+
+        Args:
+            piece: The whole file.
+            digest: Of the text.
+            location: Where the result is.
+        """
+        with self._changing:
+            self._texts[piece.name] = location
+            self.taken = SentObject(PUBLISHED, [piece], digest)
 
     def parts(self, places: Iterable[tuple[int, int, int]]) -> PartList | None:
         """Return where the outputs of spans are in the bucket.
@@ -222,6 +242,8 @@ class SentSegments(Segments):
     @override
     def open(self, number: int) -> Readable | None:
         name = segment_path(self.folder, number).name
+        if name in self._texts:
+            return open_readable(self._texts[name])
         if name not in self._files:
             return super().open(number)
         return _SentSegment(self, name)
@@ -231,14 +253,14 @@ class SentSegments(Segments):
         path = segment_path(self.folder, number)
         with self._changing:
             sent = self._files.get(path.name)
-            if sent is not None and sent.freed:
+            if path.name in self._texts or (sent is not None and sent.freed):
                 return None
             self.keep_whole()  # the caller may link it
         return super().file(number)
 
     @override
     def names(self) -> set[str]:
-        return super().names() | self._files.keys()
+        return super().names() | self._files.keys() | self._texts.keys()
 
     @override
     def fetch(self) -> None:
@@ -246,6 +268,9 @@ class SentSegments(Segments):
             self.keep_whole()
             for name, file in self._files.items():
                 self._fetch(name, file)
+            for name, location in self._texts.items():
+                self._fetch_text(self.folder / name, location)
+            self._texts.clear()
 
     def _fetch(self, name: str, file: _SentFile) -> None:
         """Write the freed bytes of a file; what the bucket lacks stays a gap."""
@@ -265,6 +290,12 @@ class SentSegments(Segments):
                 file.freed = 0
             finally:
                 os.close(descriptor)
+
+    def _fetch_text(self, path: Path, location: Location) -> None:
+        make_folder(self.folder)
+        with storage(path, "write the file"), opened(location) as text, path.open("wb") as file:
+            for block in read_blocks(text, COPY_BYTES):
+                file.write(block)
 
     def size(self, name: str) -> int:
         """Return the size of a file, as far as it is known."""

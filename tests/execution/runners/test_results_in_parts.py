@@ -218,11 +218,11 @@ def repeated(record: dict) -> Any:
     return [{"n": record["n"], "text": "." * 40}] * (record["n"] % 3)
 
 
-def lines_sent(store: FakeStore, before: dict[str, Any]) -> list[int]:
-    """Return the numbers in the result lines in objects that are new."""
-    new = (content for key, (content, _) in store.objects.items() if key not in before)
-    texts = (content for content in new if content.startswith(b'{"n":'))
-    return sorted(orjson.loads(one)["n"] for text in texts for one in text.splitlines())
+def lines_sent(store: FakeStore) -> list[int]:
+    """Return the numbers in the result lines that were sent since the last call."""
+    lines = [line for content in store.sent for line in content.split(b"\n")]
+    store.sent.clear()
+    return sorted(orjson.loads(line)["n"] for line in lines if line.startswith(b'{"n":'))
 
 
 def emitted(rows: list[dict[str, Any]]) -> list[int]:
@@ -234,12 +234,11 @@ def test_outcomes_that_are_used_again_are_not_sent_again(go_on, store, tmp_path)
     rows = [{"n": n} for n in range(300)]
     for night in range(3):
         source = write_input(tmp_path / f"{night}.jsonl", rows)
-        before = dict(store.objects)
         report = run(repeated(), go_on(), [source])
 
         new = [row for row in rows if not night or row["n"] // 1000 == night]
         assert report.manifest.resumed == len(rows) - len(new)
-        assert lines_sent(store, before) == emitted(new)
+        assert lines_sent(store) == emitted(new)
         result = load_result(go_on()).path.read_bytes()
         assert [orjson.loads(line)["n"] for line in result.splitlines()] == [
             row["n"] for row in rows for _ in range(row["n"] % 3)
@@ -251,16 +250,16 @@ def test_outcomes_that_are_used_again_are_not_sent_again(go_on, store, tmp_path)
 def test_a_run_that_is_stopped_uses_outcomes_again_where_it_goes_on(go_on, store, tmp_path):
     run(repeated(), go_on(), [write_input(tmp_path / "first.jsonl", RECORDS)])
     rows = [*RECORDS, *({"n": 1000 + n} for n in range(50))]
-    source, before = write_input(tmp_path / "second.jsonl", rows), dict(store.objects)
+    source = write_input(tmp_path / "second.jsonl", rows)
+    store.sent.clear()
     INTERRUPTED.add(1020)
     with pytest.raises(KeyboardInterrupt):
         run(repeated(), go_on(), [source])
     INTERRUPTED.clear()
-    assert set(emitted(RECORDS)).isdisjoint(lines_sent(store, before))
     report = run(repeated(), go_on(), [source])
 
     assert len(RECORDS) < report.manifest.resumed < len(rows)
-    assert lines_sent(store, before) == emitted(rows[len(RECORDS) :])
+    assert lines_sent(store) == emitted(rows[len(RECORDS) :])
     assert load_result(go_on()).rows == len(emitted(rows))
 
 
@@ -272,6 +271,34 @@ def test_results_of_which_a_part_is_used_again_keep_few_objects(go_on, store, tm
         assert load_result(go_on()).rows == len(emitted(rows))
         assert kept <= 2 * load_result(go_on()).path.stat().st_size
         rows = [*rows[60:], *({"n": 1000 * (night + 1) + n} for n in range(60))]
+
+
+@pytest.mark.parametrize("forms", [("jsonl.zst",) * 3, ("jsonl", "jsonl.zst", "jsonl")])
+@pytest.mark.parametrize("copy", [True, False])
+def test_the_text_of_a_compressed_result_is_not_sent(go_on, store, source, tmp_path, forms, copy):
+    """A retry of failed records, and a run that reuses outcomes, send what is new."""
+    operator = mixed(_concurrency_mode="single", _reuse_outcomes=True)
+    expected = at_home(tmp_path, operator, source)
+    run(operator, here := go_on(), [source], result_format=forms[0])
+    store.sent.clear()
+    folder = here if copy else go_on()
+    retried = {"resume": ResumePolicy.FAILED_RECORDS, "result_format": forms[1]}
+    report = run(operator, folder, [source], **retried)
+    assert report.manifest.resumed > 300
+    assert lines_sent(store) == []
+    assert (load_result(go_on()).read(), folder.errors.read_bytes()) == (
+        [orjson.loads(line) for line in expected[0].splitlines()],
+        expected[1],
+    )
+
+    grown = write_input(tmp_path / "grown.jsonl", [{"n": 1001, "text": ""}, *RECORDS])
+    report = run(operator, here if copy else go_on(), [grown], result_format=forms[2])
+    assert report.manifest.resumed >= 300
+    rows = load_result(go_on()).read()
+    assert len(rows) == expected[0].count(b"\n") + 3
+    plain = forms[2] == "jsonl"  # what was compressed is sent as the new result
+    new = [1001] * 3 + [row["n"] for row in rows]
+    assert lines_sent(store) == (sorted(new) if plain else [])
 
 
 def test_small_results_and_short_parts_become_one_object(go_on, store, source, monkeypatch):
