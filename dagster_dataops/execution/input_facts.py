@@ -8,9 +8,15 @@ from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.published_files import is_result
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
-from dagster_dataops.foundation.places.bucket import BucketFile, Location, published_file
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    CopiedFile,
+    Location,
+    published_file,
+)
 
 
 def path_of(location: Location) -> str:
@@ -21,8 +27,11 @@ def path_of(location: Location) -> str:
 def facts_of(dataset: JsonlDataset) -> dict[str, Any]:
     """Return the facts about an input; see `Manifest.inputs`."""
     facts = {"path": path_of(dataset.location), "fingerprint": dataset.fingerprint or ""}
-    if published_file(dataset.location) is None:
+    file = published_file(dataset.location)
+    if file is None:
         facts["url"] = str(dataset.location)
+    if isinstance(file, CopiedFile) and is_result(file.name):
+        facts["copy_of"] = str(file)
     if dataset.fingerprint is not None:
         state = {"state": list(dataset.state)} if dataset.rows is None and dataset.state else {}
         return {**facts, "rows": dataset.rows, **state}

@@ -51,6 +51,7 @@ from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.foundation.frozen import frozen
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
+    CopiedFile,
     LocalFile,
     Location,
     StoreBucket,
@@ -265,9 +266,11 @@ class Manifest:
             the folder of the result. The other numbers are those of the node.
         mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
         inputs: Path, fingerprint and rows of each input, in order; of an input without a
-            fingerprint also ``size_bytes`` and ``modified_ns``, of an object its ``url``, of a file
-            that was written elsewhere also ``state``, its `FileState`. Records of several inputs of
-            a record operator or selection follow one another.
+            fingerprint also ``size_bytes`` and ``modified_ns``, of an object its ``url``, of a
+            result in a bucket its URL ``copy_of``, of a file that was written elsewhere also
+            ``state``, its `FileState`. Records of several inputs of a record operator or selection
+            follow one another. The path of a result in the bucket of the node is that of its copy
+            on this machine.
         counts: The operator's counts, summed over every try of every record.
         drops: Number of dropped records by reason, the most frequent first.
         drop_examples: The first dropped records of each reason; each with ``line``, counted from 1,
@@ -400,7 +403,10 @@ class Manifest:
             return None
         if not (_are_versions(loaded.artefact, loaded.parted) and _is_above(loaded.part_of)):
             return None
-        return loaded if all(map(_is_output, loaded.outputs.values())) else None
+        if not all(map(_is_output, loaded.outputs.values())):
+            return None
+        loaded.inputs[:] = [_copied_here(facts, path) for facts in loaded.inputs]
+        return loaded
 
     def parts(self, folder: NodeFolder) -> dict[str, "tuple[NodeFolder, Manifest]"]:
         """Return folder and manifest of each result, by the name of its output.
@@ -573,6 +579,22 @@ def unreadable(path: LocalFile) -> str | None:
     return "" if Manifest.parse(data, path) is None else None
 
 
+def _copied_here(facts: dict[str, Any], manifest: LocalFile) -> dict[str, Any]:
+    """Return the facts about an input, of a result in the bucket of a node with its path here.
+
+    Args:
+        facts: The facts, which another machine may have written.
+        manifest: Of the node.
+    """
+    bucket = manifest.bucket if isinstance(manifest, CopiedFile) else None
+    url = str(facts.get("copy_of", ""))
+    if bucket is None or not url.startswith(f"{bucket.url}/"):
+        return facts
+    key = os.path.normpath(url.removeprefix(f"{bucket.url}/"))
+    leads_out = key.startswith(("/", "..")) or "\0" in key
+    return facts if leads_out else {**facts, "path": str(bucket.folder / key)}
+
+
 def _is_output(facts: object) -> bool:
     if not isinstance(facts, dict) or set(facts) != set(_OUTPUT_CHECKS):
         return False
@@ -670,12 +692,12 @@ def published_uri(location: Location) -> str:
     return str(location) if file is None else place_of_file(file).uri(Path(file))
 
 
-def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
+def load_result(folder: NodeFolder | Root | str | os.PathLike[str]) -> JsonlDataset:
     """Return a node's published result. If the result was edited, its number of rows is unknown.
 
     Args:
         folder: The node's folder, or the folder of one of its partitions, or the path of the
-            result.
+            result; or the URL of one of these.
 
     Raises:
         ResultMissingError: Nothing was published.
@@ -722,21 +744,22 @@ def _remote_result(folder: NodeFolder) -> JsonlDataset | None:
     return JsonlDataset(file.location, *facts, state)
 
 
-def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
+def load_artefact(folder: NodeFolder | Root | str | os.PathLike[str]) -> Artefact:
     """Return the current version of an artefact.
 
     Args:
-        folder: The folder of its node, or the folder of a version.
+        folder: The folder of its node, as a path or a URL, or the folder of a version.
 
     Raises:
+        ConfigurationError: The URL is not that of an object store.
         ResultMissingError: Nothing was published, the result is no artefact, or its files were
             changed after it was published.
     """
     if not isinstance(folder, NodeFolder):
-        path = Path(folder).expanduser().absolute()
-        if is_version(path):
-            return Artefact.at(path)
-        folder = NodeFolder.at(path)
+        root = folder if isinstance(folder, Root) else folder_at(folder)
+        if is_version(root.path):
+            return Artefact.at(root.path)
+        folder = NodeFolder.at(root)
     version = _current_version(folder)
     while True:
         try:

@@ -11,6 +11,7 @@ from dagster_dataops.checkpoints.publish.other_versions import refuse_newer
 from dagster_dataops.checkpoints.versions.keeping import remove_beyond
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
+from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.published_files import PARTITIONS, manifest_of
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.concurrency.background import deleting
@@ -113,8 +114,9 @@ def restore(
     Args:
         folder: The folder of the node, or of one of its partitions or results.
         version: The number of the version.
-        root: The folder with the nodes that may read the result, to tell what they will do; by
-            default the folder of the pipeline, which is the one above that of the node.
+        root: The folder with the nodes that may read the result, to tell what they will do, as a
+            path or a URL; by default the folder of the pipeline, which is the one above that of the
+            node.
 
     Raises:
         VersionMissingError: There is no such version, or its files were changed.
@@ -128,12 +130,12 @@ def restore(
     node = node_at(folder)
     chosen = version_named(node, str(version))
     before = versions_at(node).numbers()
-    searched = _pipeline_of(node) if root is None else Path(root).expanduser().absolute()
-    readers = tuple(_readers(node, chosen, node.root.at(searched)))  # may find a newer version
+    searched = node.root.at(_pipeline_of(node)) if root is None else folder_at(root)
+    readers = tuple(_readers(node, chosen, searched))  # may find a newer version
     publish_version(node, chosen.name, f"restore-{os.getpid()}", _LOCK_SECONDS)
     added = [number for number in versions_at(node).numbers() if number not in before]
     kept_as = str(added[-1]) if added else ""
-    return Restored(chosen, kept_as, readers, str(node.located(searched)))
+    return Restored(chosen, kept_as, readers, str(searched))
 
 
 def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:

@@ -10,11 +10,12 @@ from urllib.parse import unquote
 
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.places.placement import place_of
 from dagster_dataops.datasets.artefact import SUFFIX
 from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, PARTITIONS, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError, NewerVersionError, StorageError
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import Location, StoreBucket
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 
@@ -62,7 +63,16 @@ def key_of_result(location: Location) -> Location:
 
 
 def published_nodes(places: Iterable[Root]) -> list[PublishedNode]:
-    """Return the first thousand nodes in or below folders, also with an unreadable manifest."""
+    """Return the first thousand nodes in or below folders, also with an unreadable manifest.
+
+    Of a bucket, manifests and small results are copied to this machine first.
+
+    Raises:
+        StorageError: The store cannot be read.
+    """
+    places = list(places)
+    for place in places:
+        _refresh(place)
     every = [node for place in places for node in _in(place)]
     unique = {node.folder.path: node for node in reversed(every)}
     return _in_order(list(islice(reversed(unique.values()), MOST_NODES)))
@@ -94,10 +104,32 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
         if unfinished and not names:
             shown = _name(place.path, path, path.name)
             yield PublishedNode(shown, NodeFolder.of(folder), None, unfinished)
-        folders[:] = sorted(folder for folder in folders if not has_no_nodes(folder))
+        folders[:] = sorted(folder for folder in folders if not _has_no_nodes(folder))
 
 
-def has_no_nodes(folder: str) -> bool:
+def _refresh(place: Root) -> None:
+    """Copy manifests and small results of a bucket to this machine."""
+    bucket = place.bucket
+    if bucket is not None:
+        for folder, name in _heads(bucket, bucket.key_of(place.path)):
+            place_of(place.at(folder), name).refresh(whole=False)
+
+
+def _heads(bucket: StoreBucket, prefix: str) -> list[tuple[Path, str]]:
+    """Return folder and name of each node below a key, read from the keys of the manifests."""
+    from dagster_dataops.foundation.places.open_stores import reading
+
+    keys = [
+        key
+        for key in reading(bucket).listed(prefix)
+        if key.endswith(MANIFEST)
+        and not any(map(_has_no_nodes, key.removeprefix(prefix).split("/")[:-1]))
+    ]
+    paths = [bucket.folder / key for key in sorted(keys)]
+    return [(path.parent, path.name.removesuffix(MANIFEST)) for path in paths]
+
+
+def _has_no_nodes(folder: str) -> bool:
     """Return whether a folder with this name holds no nodes, nor folders with nodes."""
     return folder == CHECKPOINTS or folder.startswith(".") or folder.endswith(SUFFIX)
 

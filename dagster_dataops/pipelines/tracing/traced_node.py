@@ -148,9 +148,14 @@ def _at_hand(location: Location, node: NodeFolder) -> Location:
     return location
 
 
-def _loaded(path: Path) -> Manifest | None:
-    """Return the manifest at a path, if it is there and whole; refuse other formats."""
-    manifest = Manifest.load(path)
+def _loaded(path: Path, bucket: StoreBucket | None) -> Manifest | None:
+    """Return the manifest at a path, if it is there and whole; refuse other formats.
+
+    Args:
+        path: The path, which may be in the working copy of a bucket.
+        bucket: The bucket.
+    """
+    manifest = Manifest.load(Root(path.parent, bucket).located(path))
     if manifest is not None and is_read(noted_format(manifest.made_from)):
         return manifest
     if other := unreadable(path):
@@ -192,7 +197,7 @@ class TracedNode:
         if not isinstance(result, Path):
             return None
         path = manifest_of(result)
-        manifest = _loaded(path)
+        manifest = _loaded(path, bucket)
         if manifest is None or not (manifest.operator and manifest.inputs):
             return None
         if manifest.part_of:
@@ -207,7 +212,7 @@ class TracedNode:
         Raises:
             TraceError: It is missing or malformed.
         """
-        manifest = _loaded(path)
+        manifest = _loaded(path, bucket)
         if manifest is None:
             raise TraceError(str(path), "the manifest is missing or damaged; run the node again")
         return cls._of(path, manifest, bucket)

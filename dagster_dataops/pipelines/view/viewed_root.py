@@ -14,21 +14,16 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.places.placement import place_of
 from dagster_dataops.checkpoints.versions.node_versions import version_named
 from dagster_dataops.checkpoints.versions.version import CURRENT
 from dagster_dataops.configuration import config, root_setting
-from dagster_dataops.datasets.published_files import HISTORY, MANIFEST, manifest_of
+from dagster_dataops.datasets.published_files import HISTORY, manifest_of
 from dagster_dataops.errors import ConfigurationError, ResultMissingError, VersionMissingError
-from dagster_dataops.foundation.places.bucket import Location, StoreBucket
+from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
 from dagster_dataops.pipelines.pipeline import Pipeline
-from dagster_dataops.pipelines.reporting.published_nodes import (
-    PublishedNode,
-    has_no_nodes,
-    published_nodes,
-)
+from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, published_nodes
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 
 _FRESH_SECONDS: Final = 1.0  # nodes are listed again after this time
@@ -152,8 +147,6 @@ class ViewedRoot:
         with self._lock:
             fresh = _FRESH_SECONDS if self.top.bucket is None else _FRESH_IN_BUCKET
             if time.monotonic() - self._listed > fresh:
-                for place in self._places:
-                    _refresh(place)
                 nodes = published_nodes(self._places)
                 listed = [
                     ViewedNode(**vars(node), key=self._key(node))
@@ -238,26 +231,3 @@ def _makers(nodes: Sequence[ViewedNode]) -> dict[str, tuple[ViewedNode, str]]:
         for output, (folder, _) in node.parts.items()
         for location in (folder.manifest, node.outputs[output])
     }
-
-
-def _refresh(place: Root) -> None:
-    """Copy manifests and small results of a bucket to this machine; large ones stay there."""
-    bucket = place.bucket
-    if bucket is None:
-        return
-    for folder, name in _heads(bucket, bucket.key_of(place.path)):
-        place_of(place.at(folder), name).refresh(whole=False)
-
-
-def _heads(bucket: StoreBucket, prefix: str) -> list[tuple[Path, str]]:
-    """Return folder and name of each node below a key, read from the keys of the manifests."""
-    from dagster_dataops.foundation.places.open_stores import reading
-
-    keys = [
-        key
-        for key in reading(bucket).listed(prefix)
-        if key.endswith(MANIFEST)
-        and not any(map(has_no_nodes, key.removeprefix(prefix).split("/")[:-1]))
-    ]
-    paths = [bucket.folder / key for key in sorted(keys)]
-    return [(path.parent, path.name.removesuffix(MANIFEST)) for path in paths]

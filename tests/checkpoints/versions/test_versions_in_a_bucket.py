@@ -19,7 +19,7 @@ from dagster_dataops import (
     trace,
     versions,
 )
-from dagster_dataops.errors import NewerVersionError, VersionMissingError
+from dagster_dataops.errors import ConfigurationError, NewerVersionError, VersionMissingError
 from tests.command_line import main
 from tests.nodes import NodeFolder, OperatorExecutor, RunContext
 from tests.object_stores import FakeStore, leave_short_parts, machine
@@ -172,6 +172,27 @@ def test_an_artefact_is_restored(folder, source, store):
         _run(Words(end=end, _keep_versions=1), source, folder)
     restore(folder.path, 1)
     assert (load_artefact(folder).path / "words").read_text() == "10!"
+    place = folder.root.at(folder.path)
+    for given in (place, str(place), folder.path, load_artefact(folder).path):
+        assert (load_artefact(given).path / "words").read_text() == "10!"
+    with pytest.raises(ConfigurationError, match="docs://there"):
+        load_artefact("docs://there")
+
+
+@pytest.mark.parametrize("root", [False, True])
+def test_a_restore_names_the_nodes_that_read_the_result_also_elsewhere(
+    folder, source, store, tmp_path, root
+):
+    for text in "ab":
+        _run(sign(text=text, _keep_versions=1), source, folder)
+    reader = NodeFolder.of(folder.root.at(folder.path.parent / "reader"))
+    _run(sign(text="c"), load_result(folder), reader)
+    with _other_machine(tmp_path, store) as other:
+        given = {"root": "memory://bucket/root"} if root else {}
+        readers = restore(other.path, 1, **given).readers
+        assert [(one.path.name, one.current) for one in readers] == [("reader", False)]
+    with pytest.raises(ConfigurationError, match="docs://there"):
+        restore(folder.path, 1, root="docs://there")
 
 
 @data_register("data.in_bucket", _concurrency_mode="single", outputs=["odd", "even"])

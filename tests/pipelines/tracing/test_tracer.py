@@ -45,6 +45,7 @@ from tests.faults.cases import cases
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, wait_until
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.nodes import NodeFolder, OperatorExecutor
+from tests.object_stores import FakeStore, machine
 from tests.pipelines.tracing.conftest import work, write_source
 from tests.pipelines.tracing.random_trails import (
     SOURCE,
@@ -604,3 +605,32 @@ def test_files_of_folders_and_of_stores_that_are_gone_have_no_bytes(tmp_path: Pa
 def test_lines_that_are_no_records_of_crude_samples_have_no_files() -> None:
     lines = [None, '{"parts": 1, "key": 2}', '["__sources__"]', '{"__sources__": 3}', '"parts"']
     assert crude_files(lines) == ()
+
+
+@data_register("data.traced_elsewhere", _concurrency_mode="single", outputs=["low", "high"])
+def split_at_five(record):
+    return To("low" if record["n"] < 5 else "high", record)
+
+
+@data_register("data.traced_elsewhere", _concurrency_mode="single")
+def doubled(record):
+    return {**record, "twice": 2 * record["n"]}
+
+
+def test_a_trail_in_a_bucket_goes_on_where_the_working_copy_has_another_path(tmp_path):
+    store = FakeStore()
+    source = write_source(tmp_path / "in.jsonl", 9)
+    with config.temporary(data_process_scratch=tmp_path / "one"):
+        root = machine(tmp_path / "one", store)
+        with pipeline("docs") as ppl:
+            ppl.split = split_at_five()
+            ppl.add("doubled", doubled(), inputs=["split.high"])
+        with config.temporary(data_process_path=str(root)):
+            ppl.materialize(str(source))
+    (tmp_path / "one").rename(tmp_path / "gone")
+    with config.temporary(data_process_scratch=tmp_path / "two"):
+        machine(tmp_path / "two", store)
+        found = trace("memory://bucket/root/docs/doubled", 2)
+        assert [one.node for one in found.steps] == ["split", "doubled"]
+        assert str(source) in str(found)
+        assert trace("memory://bucket/root/docs/doubled", source_line=7) == found
