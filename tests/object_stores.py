@@ -191,7 +191,7 @@ class FakeStore(ResultStore):
         objects: Content and version of each object.
         modified: When each was written, in seconds since 1970.
         uploads: The keys of uploads that were begun, and neither finished nor aborted.
-        sent: The content of each object that was ever written, in order.
+        written: The content of each object that was ever written, in order.
     """
 
     url = "fake://bucket"
@@ -200,21 +200,21 @@ class FakeStore(ResultStore):
         self.objects: dict[str, tuple[bytes, Version]] = {}
         self.modified: dict[str, float] = {}
         self.uploads: set[str] = set()
-        self.sent: list[bytes] = []
+        self.written: list[bytes] = []
         self._versions = count(1)
         self.request = request
 
     def seen_by(self, request: Request) -> "FakeStore":
         other = FakeStore(request)
         other.objects, other.uploads, other._versions = self.objects, self.uploads, self._versions
-        other.modified, other.sent = self.modified, self.sent
+        other.modified, other.written = self.modified, self.written
         return other
 
     def _store(self, key: str, data: bytes) -> Version:
         version = Version(f"v{next(self._versions)}")
         self.objects[key] = (bytes(data), version)
         self.modified[key] = time.time()
-        self.sent.append(bytes(data))
+        self.written.append(bytes(data))
         return version
 
     @override

@@ -220,8 +220,8 @@ def repeated(record: dict) -> Any:
 
 def lines_sent(store: FakeStore) -> list[int]:
     """Return the numbers in the result lines that were sent since the last call."""
-    lines = [line for content in store.sent for line in content.split(b"\n")]
-    store.sent.clear()
+    lines = [line for content in store.written for line in content.split(b"\n")]
+    store.written.clear()
     return sorted(orjson.loads(line)["n"] for line in lines if line.startswith(b'{"n":'))
 
 
@@ -252,7 +252,7 @@ def test_a_run_that_is_stopped_uses_outcomes_again_where_it_goes_on(go_on, store
     run(repeated(), go_on(), [write_input(tmp_path / "first.jsonl", RECORDS)], result_format=form)
     rows = [*RECORDS, *({"n": 1000 + n} for n in range(50))]
     source = write_input(tmp_path / "second.jsonl", rows)
-    store.sent.clear()
+    store.written.clear()
     INTERRUPTED.add(1020)
     with pytest.raises(KeyboardInterrupt):
         run(repeated(), go_on(), [source], result_format=form)
@@ -283,7 +283,7 @@ def test_the_text_of_a_compressed_result_is_not_sent(go_on, store, source, tmp_p
     operator = mixed(_concurrency_mode="single", _reuse_outcomes=True)
     expected = at_home(tmp_path, operator, source)
     run(operator, here := go_on(), [source], result_format=forms[0])
-    store.sent.clear()
+    store.written.clear()
     folder = here if copy else go_on()
     retried = {"resume": ResumePolicy.FAILED_RECORDS, "result_format": forms[1]}
     report = run(operator, folder, [source], **retried)

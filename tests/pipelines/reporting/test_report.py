@@ -11,12 +11,12 @@ import pytest
 
 from dagster_dataops import To, combine, config, data, data_register, pipeline, report
 from dagster_dataops.errors import DataOpsError, NewerVersionError, ResultMissingError
-from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
 from dagster_dataops.pipelines.reporting.excerpts import excerpt, excerpts, shown_line
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget, failed_rows
 from dagster_dataops.pipelines.reporting.published_nodes import published_nodes
 from tests.nodes import Root
+from tests.object_stores import FakeStore, machine
 from tests.pipelines.reporting.conftest import (
     COUNT,
     HOSTILE,
@@ -434,13 +434,13 @@ def test_lines_that_are_no_objects_are_shown_as_text():
 
 
 def test_a_manifest_of_a_newer_version_in_a_bucket_is_named_by_its_url(tmp_path):
-    folder = Root(tmp_path, StoreBucket("s3://docs", tmp_path, {}))
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "a_results.jsonl.json").write_text('{"made_from": {"format": "99-little"}}')
+    root = machine(tmp_path, store := FakeStore())
+    store.put("root/a/a_results.jsonl.json", b'{"made_from": {"format": "99-little"}}')
 
-    (node,) = published_nodes([folder])
+    (node,) = published_nodes([root])
     assert node.manifest is None
-    assert str(node.error).startswith("s3://docs/a/a_results.jsonl.json has format 99-little, of a")
+    url = "memory://bucket/root/a/a_results.jsonl.json"
+    assert str(node.error).startswith(f"{url} has format 99-little, of a")
 
 
 def test_a_node_of_a_newer_version_is_shown_with_its_error_beside_the_others(made, root, read):
