@@ -23,6 +23,7 @@ from typing_extensions import override
 from dagster_dataops.checkpoints import checkpoint
 from dagster_dataops.checkpoints.journal import sent_pieces
 from dagster_dataops.checkpoints.places import sent_segments, uploaded_draft
+from dagster_dataops.checkpoints.resume import known_outcomes
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.runners import stream_runner
@@ -60,6 +61,7 @@ def leave_short_parts(patch: pytest.MonkeyPatch) -> None:
     """Let also short parts of a result stay in their objects."""
     patch.setattr(sent_segments, "LEAST_PART_BYTES", 0)
     patch.setattr(sent_segments, "LEAST_OBJECT_BYTES", 0)
+    patch.setattr(known_outcomes, "_LEAST_BYTES", 0)
 
 
 @contextmanager

@@ -82,7 +82,7 @@ class RecordRunner(Runner):
         sources = attempt.start.sources
         if not sources:
             return ""
-        from dagster_dataops.checkpoints.resume.record_cache import journal_known  # sqlite3
+        from dagster_dataops.checkpoints.resume.known_outcomes import journal_known  # sqlite3
 
         return journal_known(checkpoint, self._dataset, sources, attempt.lock.take_result)
 

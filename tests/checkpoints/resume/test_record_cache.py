@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import JsonlDataset, RunReport, load_result
-from dagster_dataops.checkpoints.resume import record_cache
+from dagster_dataops.checkpoints.resume import known_outcomes, record_cache
 from dagster_dataops.checkpoints.resume.record_cache import RecordCache
 from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource
 from dagster_dataops.data import data_register
@@ -366,7 +366,7 @@ def test_a_death_while_looking_up_costs_no_outcome(this: _Node, moment: str) -> 
         patch = pytest.MonkeyPatch()
         owner, name, calls, before = _MOMENTS[moment]
         patch.setattr(owner, name, DyingAfter(getattr(owner, name), calls, before=before))
-        patch.setattr(record_cache, "_BATCH_BYTES", 120)
+        patch.setattr(known_outcomes, "_BATCH_BYTES", 120)
         this.run(rows, run="killed")
 
     assert in_child(die) == DyingAfter.STATUS
@@ -502,7 +502,7 @@ def test_a_run_that_is_resumed_looks_up_the_rest(this: _Node, lost: bool) -> Non
 
     def die() -> None:
         patch = pytest.MonkeyPatch()
-        patch.setattr(record_cache, "_BATCH_BYTES", 120)
+        patch.setattr(known_outcomes, "_BATCH_BYTES", 120)
         patch.setattr(Checkpoint, "journal", DyingAfter(Checkpoint.journal, 1, before=False))
         this.run(records[1:], run="killed")
 

@@ -12,6 +12,7 @@ import pytest
 
 from dagster_dataops import JsonlDataset, RunReport, data_register, load_result
 from dagster_dataops.checkpoints.places import sent_segments
+from dagster_dataops.checkpoints.resume import known_outcomes
 from dagster_dataops.errors import (
     NewerVersionError,
     ResultMissingError,
@@ -206,6 +207,17 @@ def test_failed_records_are_retried_and_outcomes_reused(go_on, source, tmp_path)
     report = run(operator, go_on(), [grown])
     assert report.manifest.resumed >= 300
     assert load_result(go_on()).rows == expected[0].count(b"\n")
+
+
+def test_short_outcomes_between_others_are_sent_again(go_on, store, tmp_path, monkeypatch):
+    monkeypatch.setattr(known_outcomes, "_LEAST_BYTES", 2 << 10)
+    rows = [{"n": n} for n in range(300)]
+    run(repeated(), go_on(), [write_input(tmp_path / "first.jsonl", rows)])
+    store.written.clear()
+    rows = [*rows[:200], {"n": 1001}, rows[250], rows[205], {"n": 1003}, *rows[100:]]
+    run(repeated(), go_on(), [write_input(tmp_path / "second.jsonl", rows)])
+    assert lines_sent(store) == emitted(rows[200:204])
+    assert load_result(go_on()).rows == len(emitted(rows))
 
 
 INTERRUPTED = set[int]()
