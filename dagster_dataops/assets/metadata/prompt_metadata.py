@@ -8,8 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import cell, fenced, in_window
 from dagster_dataops.assets.metadata.metadata_keys import PROMPT
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.models.attached_files import shown_content
-from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.foundation.parts import has_model_operators
 from dagster_dataops.operators.definition.operator import Operator
 
 _MAX_CHARACTERS: Final = 4000
@@ -24,6 +23,10 @@ def prompt_metadata(
         Nothing if the operator asks no model, has no template or cannot make a prompt of the
         record.
     """
+    if not has_model_operators():
+        return {}
+    from dagster_dataops.models.llm_operator import LLMOperator  # only in pipelines with models
+
     if not isinstance(operator, LLMOperator):
         return {}
     try:
@@ -42,4 +45,6 @@ def prompt_metadata(
 
 def _content_of(message: Mapping[str, Any]) -> str:
     """Return the content of a message so that Markdown shows it as it is."""
+    from dagster_dataops.models.attached_files import shown_content
+
     return fenced(shown_content(message.get("content"))[:_MAX_CHARACTERS])

@@ -48,9 +48,9 @@ from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
+from dagster_dataops.foundation.parts import has_model_operators
 from dagster_dataops.foundation.places.bucket import local_path, published_file
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.models.dry_run import calls_models, estimates_of
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
@@ -146,6 +146,10 @@ def _estimate_of(
     dataops: DataOpsResource, operator: Operator, whole: JsonlDataset, folder: NodeFolder
 ) -> str:
     """Return the cost of the model calls for a whole input, in words; empty without such calls."""
+    if not has_model_operators():
+        return ""
+    from dagster_dataops.models.dry_run import calls_models, estimates_of
+
     graph = OperatorGraph.of("", [OperatorNode("node", operator, (SOURCE,))])
     if not calls_models(graph):
         return ""

@@ -49,7 +49,7 @@ from dagster_dataops.foundation.places.opening import FORMS, is_compressed, open
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
-class _Result(NamedTuple):
+class _PublishedText(NamedTuple):
     """A published result in one file: its name, its key, the size of its text, and its digest."""
 
     name: str
@@ -143,7 +143,7 @@ class BucketClaim(FolderLock, Claim):
         return self._take(path.parent, Piece(path.name, 0, result.size), result.digest)
 
     @property
-    def _result(self) -> "_Result | None":
+    def _result(self) -> "_PublishedText | None":
         """The published result, if it is one file of records."""
         head = self._seen
         if head is None or not head.is_one_file:
@@ -154,7 +154,7 @@ class BucketClaim(FolderLock, Claim):
         name, key = next(keys, ("", ""))
         if not name or not digest or not isinstance(size, int):
             return None
-        return _Result(name, key, size, str(digest))
+        return _PublishedText(name, key, size, str(digest))
 
     def _take(self, folder: Path, piece: Piece, digest: str) -> bool:
         """Use the published result as a file of a checkpoint.

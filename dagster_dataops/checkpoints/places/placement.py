@@ -1,4 +1,4 @@
-"""Choose the place of a node by its folder: the only decision between folders and buckets."""
+"""Choose the place of a node by its `Root`, whose bucket the URL of the setting has named."""
 
 from pathlib import Path
 

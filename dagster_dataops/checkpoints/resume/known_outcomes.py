@@ -24,7 +24,7 @@ _LEAST_BYTES: Final = 2 << 10  # of outputs that stay in the result: each run of
 _Item = TypeVar("_Item")
 
 
-class _Known(NamedTuple):
+class _KnownOutcome(NamedTuple):
     """The known outcome of an input line, with its result lines."""
 
     line: Line
@@ -66,7 +66,11 @@ def journal_known(
         unsettled = iterate_lines(source, gaps)
         for lines in _batches(unsettled, lambda line: len(line.text), _BATCH_BYTES):
             records += len(lines)
-            found = (_Known(line, *outcome) for line in lines if (outcome := cache.find(line.text)))
+            found = (
+                _KnownOutcome(line, *outcome)
+                for line in lines
+                if (outcome := cache.find(line.text))
+            )
             for known in _batches(found, lambda one: len(one.output), _OUTPUT_BYTES):
                 if not used.issuperset(one.source for one in known):
                     used.update(one.source for one in known)
@@ -103,8 +107,8 @@ def _batches(
 
 
 def _groups(
-    known: Iterable[_Known], sources: Sequence[OutcomeSource]
-) -> Iterator[tuple[bool, list[_Known]]]:
+    known: Iterable[_KnownOutcome], sources: Sequence[OutcomeSource]
+) -> Iterator[tuple[bool, list[_KnownOutcome]]]:
     """Yield outcomes, in order, in groups whose outputs follow one another.
 
     Args:
@@ -114,7 +118,7 @@ def _groups(
     Yields:
         Whether they stay in the published result, and the outcomes.
     """
-    to_write: list[_Known] = []
+    to_write: list[_KnownOutcome] = []
     for stays, run in _runs(known, sources):
         if stays and sum(one.outcome.size for one in run) >= _LEAST_BYTES:
             if to_write:
@@ -128,10 +132,10 @@ def _groups(
 
 
 def _runs(
-    known: Iterable[_Known], sources: Sequence[OutcomeSource]
-) -> Iterator[tuple[bool, list[_Known]]]:
+    known: Iterable[_KnownOutcome], sources: Sequence[OutcomeSource]
+) -> Iterator[tuple[bool, list[_KnownOutcome]]]:
     """Yield outcomes that follow one another in the published result, and those between them."""
-    run: list[_Known] = []
+    run: list[_KnownOutcome] = []
     run_stays, end = False, 0
     for one in known:
         outcome = one.outcome
@@ -145,12 +149,14 @@ def _runs(
         yield run_stays, run
 
 
-def _written(known: Iterable[_Known], segment: SegmentWriter) -> int:
+def _written(known: Iterable[_KnownOutcome], segment: SegmentWriter) -> int:
     """Append outputs to a segment; return the offset of the first one."""
     return segment.append(b"".join(one.output for one in known))
 
 
-def _entry(segment: int, offset: int, known: Sequence[_Known], *, check_input: bool) -> SpansEntry:
+def _entry(
+    segment: int, offset: int, known: Sequence[_KnownOutcome], *, check_input: bool
+) -> SpansEntry:
     """Return the entry of outcomes whose output begins at ``offset`` of a segment."""
     spans = [_span(one.line, one.outcome, check_input=check_input) for one in known]
     digests = [one.outcome.digest for one in known]

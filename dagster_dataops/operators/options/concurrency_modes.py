@@ -1,4 +1,4 @@
-"""Concurrency modes: the ways to run an operator, and the defaults that each mode brings.
+"""Concurrency modes: the ways to run an operator, and the number of workers that each begins with.
 
 `MODES` is the only list of modes. `register_workplace` adds to it.
 """

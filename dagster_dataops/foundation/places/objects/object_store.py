@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
 from dagster_dataops.foundation.override import override
 from dagster_dataops.foundation.places.bucket import StoreBucket
-from dagster_dataops.foundation.places.objects.answers import NO_BUCKET, reason_of, refused
+from dagster_dataops.foundation.places.objects.store_answers import NO_BUCKET, reason_of, refused
 from dagster_dataops.foundation.places.objects.store_check import lack_of
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,

@@ -560,7 +560,7 @@ PARTED = error_answer(404, "NoSuchUpload"), error_answer(400, "InvalidArgument")
             ]
         ),
         (
-            lambda method, path: PARTED[0] if "uploadId" in path else "",
+            lambda method, path: PARTED[0] if method == "PUT" and "uploadId" in path else "",
             "takes uploads in parts (multipart)",
         ),
     ],
