@@ -37,8 +37,9 @@ from dagster_dataops.pipelines.tracing.trail import (
 from dagster_dataops.pipelines.tracing.unchanged_files import unchanged
 
 _GONE: Final = (
-    "the file is gone; it was temporary: the records that a call in Python was given, the result "
-    "of a node with _save_data=False, or partitions that were joined to one of several inputs"
+    "the file is not there: it was deleted or moved, another machine has it, or it was temporary, "
+    "as are the records that a call in Python was given, the result of a node with "
+    "_save_data=False, and partitions that were joined to one of several inputs"
 )
 
 

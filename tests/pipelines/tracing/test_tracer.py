@@ -278,7 +278,7 @@ def test_records_of_a_call_are_traced_although_their_file_is_gone(tmp_path):
         ppl([{"n": 0}, {"n": 1}, {"n": 2}])
     found = trace(tmp_path / "root" / "docs" / "reused", 2)
     assert (found.sources[0].line, found.sources[0].text) == (3, None)
-    assert "the file is gone" in found.ends[0].reason
+    assert "the file is not there" in found.ends[0].reason
     found = trace(tmp_path / "root" / "docs" / "reused", source_line=3)
     assert [place.line for place in found.results] == [2, 3]
 
