@@ -164,7 +164,7 @@ def compared(
     """
     same_input = is_same_input(before.manifest, after.manifest)
     for version in (before, after):
-        _check_in_place(version)
+        _check_in_place(node, version)
     known = causes_between(before.manifest, after.manifest)
     otherwise = cause_otherwise(after.manifest)
     of_equal_input = "; ".join(map(str, known)) or str(otherwise)
@@ -174,7 +174,7 @@ def compared(
         if name in before.results and (outputs is None or name in outputs)
     }
     for version in (before, after):
-        _check_in_place(version)
+        _check_in_place(node, version)
     if not any(result.differing for result in results.values()):
         known = []
     elif not same_input:
@@ -184,9 +184,9 @@ def compared(
     return Difference(node.name, before, after, same_input, tuple(known), results)
 
 
-def _check_in_place(version: ResultVersion) -> None:
-    """Check that the files of a version are unchanged since they were published."""
-    if Manifest.of(version.folder) != version.manifest:
+def _check_in_place(node: NodeFolder, version: ResultVersion) -> None:
+    """Check that the files of a version of a node are unchanged since they were published."""
+    if Manifest.load(node.located(version.folder.manifest)) != version.manifest:
         reason = "another result was published while it was compared; try again"
         raise TraceOutdatedError(str(version.folder.path), reason)
     for place, part in version.manifest.parts(version.folder).values():

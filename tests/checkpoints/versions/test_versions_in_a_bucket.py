@@ -92,7 +92,7 @@ def _other_machine(tmp_path: Path, store: Any) -> Iterator[NodeFolder]:
         yield NodeFolder.of(machine(tmp_path / "other", store) / "docs" / "node")
 
 
-def _texts(folder: NodeFolder) -> set[str]:
+def _texts(folder: NodeFolder | str) -> set[str]:
     return {str(row["text"]) for row in load_result(folder).read()}
 
 
@@ -193,6 +193,25 @@ def test_a_restore_names_the_nodes_that_read_the_result_also_elsewhere(
         assert [(one.path.name, one.current) for one in readers] == [("reader", False)]
     with pytest.raises(ConfigurationError, match="docs://there"):
         restore(folder.path, 1, root="docs://there")
+
+
+def test_versions_of_a_node_that_reads_another_one_are_compared_elsewhere(
+    folder, source, store, tmp_path
+):
+    reader = NodeFolder.of(folder.root.at(folder.path.parent / "reader"))
+    for text in "ab":
+        _run(sign(text=text, _keep_versions=1), source, folder)
+        _run(sign(text=f"{text}{text}", _keep_versions=2), load_result(folder), reader)
+    with _other_machine(tmp_path, store):
+        url = "memory://bucket/root/docs/reader"
+        found = diff(url)
+        assert (found.changed, [one.name for one in found.causes]) == (9, ["text", ""])
+        restore(url, 1)
+        assert _texts(url) == {"aa"}
+        restore(url, 2)
+        assert "line 1 -> line 1" in str(trace(url, 1))
+        assert str(source.path) in str(trace(url, 1))
+        assert [one.name for one in versions(url)][-1] == "current"
 
 
 @data_register("data.in_bucket", _concurrency_mode="single", outputs=["odd", "even"])
