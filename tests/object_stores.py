@@ -61,7 +61,7 @@ def leave_short_parts(patch: pytest.MonkeyPatch) -> None:
     """Let also short parts of a result stay in their objects."""
     patch.setattr(sent_segments, "LEAST_PART_BYTES", 0)
     patch.setattr(sent_segments, "LEAST_OBJECT_BYTES", 0)
-    patch.setattr(known_outcomes, "_LEAST_BYTES", 0)
+    patch.setattr(known_outcomes, "LEAST_BYTES", 0)
 
 
 @contextmanager

@@ -78,7 +78,7 @@ class DescribedColumns:
 
     @cached_property
     def _earlier(self) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
-        """The results of `_texts_before` by the name of the node: each of its runs needs them."""
+        """The cached results of `_texts_before`, by the name of the node."""
         return {}
 
     def _texts_before(self, name: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -405,7 +405,7 @@ class Manifest:
             return None
         if not all(map(_is_output, loaded.outputs.values())):
             return None
-        loaded.inputs[:] = [_copied_here(facts, path) for facts in loaded.inputs]
+        loaded.inputs[:] = [_with_local_path(facts, path) for facts in loaded.inputs]
         return loaded
 
     def parts(self, folder: NodeFolder) -> dict[str, "tuple[NodeFolder, Manifest]"]:
@@ -579,8 +579,8 @@ def unreadable(path: LocalFile) -> str | None:
     return "" if Manifest.parse(data, path) is None else None
 
 
-def _copied_here(facts: dict[str, Any], manifest: LocalFile) -> dict[str, Any]:
-    """Return the facts about an input, of a result in the bucket of a node with its path here.
+def _with_local_path(facts: dict[str, Any], manifest: LocalFile) -> dict[str, Any]:
+    """Return the facts about an input; a result in the bucket of the node has its path here.
 
     Args:
         facts: The facts, which another machine may have written.
@@ -590,9 +590,9 @@ def _copied_here(facts: dict[str, Any], manifest: LocalFile) -> dict[str, Any]:
     url = str(facts.get("copy_of", ""))
     if bucket is None or not url.startswith(f"{bucket.url}/"):
         return facts
-    key = os.path.normpath(url.removeprefix(f"{bucket.url}/"))
-    leads_out = key.startswith(("/", "..")) or "\0" in key
-    return facts if leads_out else {**facts, "path": str(bucket.folder / key)}
+    key = url.removeprefix(f"{bucket.url}/")
+    is_below = all(map(is_plain, key.split("/")))
+    return {**facts, "path": str(bucket.folder / key)} if is_below else facts
 
 
 def _is_output(facts: object) -> bool:

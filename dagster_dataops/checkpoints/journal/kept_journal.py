@@ -27,6 +27,7 @@ from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.foundation.places.range_source import Readable, read_range
 
 SEGMENT: Final = 1  # the only one
+LEAST_BYTES: Final = 2 << 10  # of outputs that are left there: each run of them costs an entry
 _PIECE_BYTES: Final = 1 << 20
 _BATCH_SPANS: Final = 4096
 

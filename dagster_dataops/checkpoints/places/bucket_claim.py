@@ -48,17 +48,23 @@ from dagster_dataops.foundation.places.joined_object import DATA, PartList, piec
 from dagster_dataops.foundation.places.opening import FORMS, is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
+_MOST_KEPT: Final = 2  # times the size of a result: the objects that its list of parts keeps
+
 
 class _PublishedText(NamedTuple):
-    """A published result in one file: its name, its key, the size of its text, and its digest."""
+    """A published result in one file.
+
+    Attributes:
+        name: The name of the file.
+        key: The key of its object, or of the list of its parts.
+        size: The size of its text.
+        digest: The digest of its text.
+    """
 
     name: str
     key: str
     size: int
     digest: str
-
-
-_MOST_KEPT: Final = 2  # times the size of a result: the objects that its list of parts keeps
 
 
 class BucketClaim(FolderLock, Claim):
@@ -143,7 +149,7 @@ class BucketClaim(FolderLock, Claim):
         return self._take(path.parent, Piece(path.name, 0, result.size), result.digest)
 
     @property
-    def _result(self) -> "_PublishedText | None":
+    def _result(self) -> _PublishedText | None:
         """The published result, if it is one file of records."""
         head = self._seen
         if head is None or not head.is_one_file:
@@ -243,7 +249,7 @@ class BucketClaim(FolderLock, Claim):
         return parts if parts and (segments.taken is None or self._is_dense(parts)) else None
 
     def _is_dense(self, parts: PartList) -> bool:
-        """Return whether parts, some of an earlier result, are much of the objects that they keep.
+        """Return whether a list of parts keeps objects of at most twice its size.
 
         Else results of which a part is used again, night after night, would keep ever more objects.
         """
@@ -273,7 +279,6 @@ class BucketClaim(FolderLock, Claim):
             if files.get(path, path) != path and (draft.uploaded or draft.parts is not None)
         }
         here = {path: file for path, file in files.items() if isinstance(file, Path)}
-        there = {path: file for path, file in files.items() if isinstance(file, BucketFile)}
         stored = place.upload(
             {path: file for path, file in here.items() if path not in in_bucket}, self._version
         )
@@ -283,11 +288,12 @@ class BucketClaim(FolderLock, Claim):
             size = draft.stored_bytes if draft.parts is None else draft.size_bytes
             facts = {"key": draft.key, "size": size, "modified_ns": draft.modified_ns}
             stored[path.relative_to(place.folder).as_posix()] = facts
-        for path in there.keys() - in_bucket.keys():  # of an earlier version
-            status = (draft_file(path) or path).stat()
-            facts = {"key": there[path].key, "size": status.st_size}
-            facts["modified_ns"] = status.st_mtime_ns
-            stored[path.relative_to(place.folder).as_posix()] = facts
+        for path, file in files.items():
+            if isinstance(file, BucketFile) and path not in in_bucket:  # of an earlier version
+                status = (draft_file(path) or path).stat()
+                size, modified_ns = status.st_size, status.st_mtime_ns
+                facts = {"key": file.key, "size": size, "modified_ns": modified_ns}
+                stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
 
     @override

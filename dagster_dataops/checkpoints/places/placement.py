@@ -1,4 +1,4 @@
-"""Choose the place of a node by its `Root`, whose bucket the URL of the setting has named."""
+"""Choose the place of a node: the bucket of its `Root`, or the folder if that has none."""
 
 from pathlib import Path
 

@@ -227,7 +227,7 @@ class PublishedObjects:
         return name if head.is_one_file and large else None
 
     def link_copy(self, name: str, path: Path) -> bool:
-        """Link the copy of a published file to ``path``, if this machine has it; return whether."""
+        """Link the copy of a published file to ``path``; return ``False`` if there is none here."""
         copy = self.folder / name
         return self.object_of(copy) is not None and linked(copy, path)
 

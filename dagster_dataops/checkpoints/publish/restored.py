@@ -135,7 +135,7 @@ def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:
 def _where_stored(
     files: Mapping[Path, Location], folder: NodeFolder, version: ResultVersion
 ) -> dict[Path, Location]:
-    """Return the files of a publication, each where a bucket has it: it is not sent again.
+    """Return the files of a publication; those of a version in a bucket are its objects.
 
     Manifests of outputs may differ: they tell when the results here were written.
     """

@@ -27,7 +27,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFi
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
+from dagster_dataops.checkpoints.journal.kept_journal import LEAST_BYTES, SEGMENT
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import (
     Segments,
@@ -84,7 +84,6 @@ from dagster_dataops.records import decode
 
 _SPAN_LINES: Final = 1000  # of a result in which every record became one line
 _BATCH_SPANS: Final = 1024
-_LEAST_BYTES: Final = 2 << 10  # of an output that is not copied: each gap costs an entry
 _SAMPLED: Final = 1000  # records whose columns are known by name
 _MOST_NAMED: Final = 20
 _PLACE_FIELDS: Final = ("index", "path", "line")  # of a row of the error file
@@ -532,7 +531,7 @@ class _Batch:
             self.starts.append(replaced)
             self.size += 1
         for at, (span, output, errors, notes) in parts:
-            if at is None or span.output_bytes < _LEAST_BYTES:
+            if at is None or span.output_bytes < LEAST_BYTES:
                 place = self.segment.number, self.segment.append(output, errors)
             else:
                 place = SEGMENT, at

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
-from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
+from dagster_dataops.checkpoints.journal.kept_journal import LEAST_BYTES, SEGMENT
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -19,7 +19,6 @@ from dagster_dataops.foundation.quantities import counted
 
 _BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together,
 _OUTPUT_BYTES: Final = 1 << 20  # unless their outputs are larger
-_LEAST_BYTES: Final = 2 << 10  # of outputs that stay in the result: each run of them costs an entry
 
 _Item = TypeVar("_Item")
 
@@ -120,13 +119,13 @@ def _groups(
     """
     to_write: list[_KnownOutcome] = []
     for stays, run in _runs(known, sources):
-        if stays and sum(one.outcome.size for one in run) >= _LEAST_BYTES:
+        if stays and sum(one.outcome.size for one in run) >= LEAST_BYTES:
             if to_write:
                 yield False, to_write
             to_write = []
             yield True, run
         else:
-            to_write = [*to_write, *run]
+            to_write += run
     if to_write:
         yield False, to_write
 
@@ -134,7 +133,7 @@ def _groups(
 def _runs(
     known: Iterable[_KnownOutcome], sources: Sequence[OutcomeSource]
 ) -> Iterator[tuple[bool, list[_KnownOutcome]]]:
-    """Yield outcomes that follow one another in the published result, and those between them."""
+    """Yield outcomes in runs: outputs that follow one another in the result, and those between."""
     run: list[_KnownOutcome] = []
     run_stays, end = False, 0
     for one in known:

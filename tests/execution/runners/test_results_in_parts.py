@@ -210,7 +210,7 @@ def test_failed_records_are_retried_and_outcomes_reused(go_on, source, tmp_path)
 
 
 def test_short_outcomes_between_others_are_sent_again(go_on, store, tmp_path, monkeypatch):
-    monkeypatch.setattr(known_outcomes, "_LEAST_BYTES", 2 << 10)
+    monkeypatch.setattr(known_outcomes, "LEAST_BYTES", 2 << 10)
     rows = [{"n": n} for n in range(300)]
     run(repeated(), go_on(), [write_input(tmp_path / "first.jsonl", rows)])
     store.written.clear()

@@ -1,7 +1,6 @@
 """`ObjectStore`: a bucket of S3, GCS, Azure or a server compatible with S3, by obstore.
 
 A store must refuse to create an object that exists, and to replace an object of another version.
-Both are tried when the store is opened, and that it reads, lists and deletes what it holds.
 After a lost answer a request is sent again; if the first one was carried out, the second is
 refused. So a refusal counts only if the content is not ours.
 
@@ -96,7 +95,7 @@ _Answer = TypeVar("_Answer")
 
 
 def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "ObjectStore":
-    """Return the store of a bucket, after a check of its conditional writes.
+    """Return the store of a bucket, after a check that it has what results need.
 
     Args:
         bucket: The bucket.
@@ -104,7 +103,7 @@ def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "Obj
             there, and nowhere else. ``None`` if nothing will be written; then it is not checked.
 
     Raises:
-        StoreRefusedError: It cannot be reached, lacks conditional writes, or refuses a right.
+        StoreRefusedError: It cannot be reached, lacks something, or refuses a right.
     """
     options = _options(bucket)
     try:
@@ -166,7 +165,7 @@ class ObjectStore(ResultStore):
             below: The prefix, without slashes at its ends; empty for the whole bucket.
 
         Raises:
-            StoreRefusedError: It does not, cannot be reached, or refuses a right.
+            StoreRefusedError: It lacks something, cannot be reached, or refuses a right.
         """
         place = f"{self.url}/{below}".rstrip("/")
         patient, self._patient = self._patient, self._client
@@ -229,11 +228,7 @@ class ObjectStore(ResultStore):
             return bytes(answer.bytes()), _version(answer.meta)
 
         with self.named(key, "read"):
-            try:
-                return _repeated(read)
-            except FileNotFoundError as error:
-                _check_bucket(error)
-                return None
+            return _if_there(read)
 
     @override
     def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
@@ -243,10 +238,7 @@ class ObjectStore(ResultStore):
 
         with self.named(key, "read"):
             try:
-                return _repeated(read)
-            except FileNotFoundError as error:
-                _check_bucket(error)
-                return None
+                return _if_there(read)
             except BaseError as error:
                 status = self.status(key) if _NO_RANGE in str(error) else None
                 if status is None or status.size:
@@ -406,6 +398,15 @@ def _check_bucket(error: FileNotFoundError) -> None:
     """Raise the error of a missing object again if the bucket is missing."""
     if any(sign in str(error) for sign in NO_BUCKET):
         raise error
+
+
+def _if_there(request: Callable[[], _Answer]) -> _Answer | None:
+    """Return the answer of a request, as `_repeated`; ``None`` if there is no such object."""
+    try:
+        return _repeated(request)
+    except FileNotFoundError as error:
+        _check_bucket(error)
+        return None
 
 
 def _repeated(request: Callable[[], _Answer]) -> _Answer:

@@ -1,4 +1,4 @@
-"""What a store has answered to a request that failed, and what to do about it.
+"""Texts of errors: the answer of a store to a request that failed, and the remedy.
 
 The client of the store tells both as a text. Its errors are compared by their names, so that this
 module does not import it.
@@ -62,9 +62,10 @@ def refused(place: str, error: StorageError) -> StoreRefusedError:
     cause = error.__cause__
     action, reason = f"{error.action} objects below it", error.reason
     status = _status(cause)
-    if isinstance(cause, FileNotFoundError) and error.action != "upload":
+    in_parts = error.action == "upload"
+    if isinstance(cause, FileNotFoundError) and not in_parts:
         reason = "there is no such bucket; create it first"
-    elif isinstance(cause, NotImplementedError):
+    elif isinstance(cause, NotImplementedError) and not in_parts:
         action = "hold results"
         reason = "it lacks conditional writes, so two runs could overwrite one another"
     elif any(sign in str(cause) for sign in _NOT_SUPPORTED):

@@ -1,4 +1,4 @@
-"""The check that a store has what results need."""
+"""Check that a store has what results need: it is tried, since stores ignore what they lack."""
 
 import uuid
 from contextlib import suppress

@@ -70,7 +70,7 @@ def _versions(node: ViewedNode) -> Iterator[tuple[str, Manifest]]:
     """Yield name and manifest of each version, the present one last."""
     versions = versions_at(node.folder)
     for number in versions.numbers():
-        manifest = Manifest.parse(versions.manifest(number), node.folder.manifest)
+        manifest = Manifest.parse(versions.manifest(number), versions.manifest_file(number))
         if manifest is not None:  # neither removed meanwhile, nor damaged
             yield str(number), manifest
     if node.manifest is not None:

@@ -31,6 +31,7 @@ from dagster_dataops.files import File, FileReference
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.objects import object_store
 from dagster_dataops.foundation.places.objects.object_store import ObjectStore, open_store
+from dagster_dataops.foundation.places.objects.store_answers import refused
 from dagster_dataops.foundation.places.result_store import ConflictError
 from tests.command_line import main
 from tests.each import slow_but
@@ -571,6 +572,14 @@ def test_a_store_without_uploads_in_parts_is_refused_before_a_run(through, on_s3
     assert "cannot upload objects below it: " in text
     assert message in text
     assert on_s3.names("root") == before
+
+
+def test_a_client_without_uploads_in_parts_is_not_said_to_lack_conditional_writes():
+    failed = StorageError("s3://results/root/one", "upload", "NotImplementedError: no uploads")
+    failed.__cause__ = NotImplementedError()
+    text = str(refused("s3://results/root", failed))
+    assert "takes uploads in parts (multipart)" in text
+    assert "it lacks conditional writes" not in text
 
 
 def test_a_store_that_loses_an_upload_in_parts_is_refused(through):
